@@ -1,0 +1,53 @@
+# The README's two commands are `make tour` and `make test`. Both make the environment first, if it is missing or old.
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Any Python from 3.11 on; the first that answers. Choose another with: make test PYTHON=/path/to/python
+PYTHON ?= $(shell for python in python3.11 python3 python; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
+
+.PHONY: help setup tour test check bench
+
+help:
+	@echo "make tour    run every method on real data and write likewise-report.html"
+	@echo "make test    check, then all tests"
+	@echo "make check   lint, formatting and types"
+	@echo "make bench   measure attention against its peers (minutes)"
+	@echo "make setup   only make the environment, $(VENV)"
+
+setup: $(READY)
+
+tour: $(READY)
+	@$(BIN)/likewise tour
+
+test: check
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+check: $(READY)
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { echo "Formatting differs: run $(BIN)/ruff format"; exit 1; }
+	@$(BIN)/ty check --quiet --output-format concise
+
+bench: $(READY)
+	@$(BIN)/python benchmarks/attention.py
+
+# Made anew each time, so that it holds what the two files say and nothing else. uv installs several times faster
+# than pip and compiles bytecode in parallel, but does not read pip's settings: it is told where local wheels are (else
+# it would fetch gigabytes of CUDA that a local CPU build of torch spares), and where it fails pip has the last word.
+# The build runs without isolation because an isolated one would fetch a hatchling that no constraint holds.
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "likewise needs Python 3.11 or later; got '$(PYTHON)'. Try: make setup PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "Making $(VENV) (once; a minute or two) ..."
+	@"$(PYTHON)" -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt uv hatchling
+	@export UV_COMPILE_BYTECODE=1 VIRTUAL_ENV=$(VENV); \
+	if [ -n "$$PIP_FIND_LINKS" ]; then export UV_FIND_LINKS="$$(echo $$PIP_FIND_LINKS | tr ' ' ',')"; fi; \
+	$(BIN)/uv pip install -qq --no-build-isolation --constraint constraints.txt --editable '.[report,dev]' || { \
+		echo "uv could not install; trying pip ..."; \
+		$(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation \
+			--constraint constraints.txt --editable '.[report,dev]'; }
+	@touch $(READY)

@@ -1,0 +1,148 @@
+"""The `likewise` command: verbs that make one library call each and show its result.
+
+Nothing heavy is imported until a verb needs it, so that help answers at once. Exit codes: 0 done, 1 the work failed or
+a claim was refuted, 2 wrong usage, 3 (`check` only) something stayed inconclusive that was not expected to.
+"""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+import typer
+
+import likewise
+
+PATIENCE = 2.0  # seconds of silence before a progress bar shows
+REPORT_EXTRA = {"jinja2", "matplotlib", "sklearn"}
+FeatureName = Literal["elu", "relu", "quadratic", "taylor", "fourier", "softmax-fourier", "positive", "hyperbolic"]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def _examples(*lines: str) -> str:
+    return "Examples:\n\n" + "\n\n".join(lines)
+
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    epilog=_examples("likewise tour", "likewise attention --features elu --causal"),
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one verb and exit with its code; a wrong argument is one line, not a traceback."""
+    try:
+        app(arguments)
+    except ValueError as error:
+        _exit(2, error)
+    except ModuleNotFoundError as error:
+        if error.name not in REPORT_EXTRA:
+            raise
+        _exit(1, f"{error}. Try: pip install 'likewise[report]'")
+    except OSError as error:
+        _exit(1, error)
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Similarity in deep learning: attention, embeddings and neighbours, computed in ways that agree."""
+    if show:
+        print(likewise.__version__)
+        raise typer.Exit
+
+
+@app.command(epilog=_examples("likewise tour", "likewise tour --out tour.html --json"))
+def tour(
+    out: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("likewise-report.html"),
+    as_json: Json = False,
+) -> None:
+    """Run every method on data that needs no download, and write one HTML page."""
+    from likewise.reports.tour import write_tour
+
+    with _progress_bar() as progress:
+        write_tour(out, progress)
+    print(json.dumps({"report": str(out)}) if as_json else f"The report is {out}")
+
+
+@app.command(
+    epilog=_examples(
+        "likewise attention --features elu --causal",
+        "likewise attention --length 4096 --features positive --width 256",
+        "likewise attention --features taylor --key-dim 32 --json",
+    )
+)
+def attention(
+    features: Annotated[FeatureName, typer.Option(help="Feature map of the linear form.")] = "elu",
+    length: Annotated[int, typer.Option(min=1, help="Positions, T.")] = 2048,
+    heads: Annotated[int, typer.Option(min=1, help="Heads, H.")] = 8,
+    key_dim: Annotated[int, typer.Option(min=1, help="Key and value width per head, K.")] = 64,
+    width: Annotated[int, typer.Option(min=2, help="Width of a random map, F.")] = 256,
+    causal: Annotated[bool, typer.Option("--causal", help="A position sees itself and what came before.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of q, k, v and the random map.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Compare a linear attention with its exact kernel and with softmax, on random q, k, v."""
+    from likewise.reports import compare_random
+
+    with _progress_bar() as progress:
+        result = compare_random(
+            features,
+            length=length,
+            heads=heads,
+            key_dim=key_dim,
+            width=width,
+            causal=causal,
+            seed=seed,
+            progress=progress,
+        )
+    if as_json:
+        print(json.dumps(asdict(result)))
+    else:
+        _show_comparison(asdict(result))
+
+
+def _show_comparison(result: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    _, heads, length, key_dim = result["shape"]
+    direction = "causal" if result["causal"] else "both directions"
+    title = f"{result['features']}, {direction}: T={length}, H={heads}, K={key_dim}, F={result['feature_dim']}"
+    table = Table("form", title=title, caption="errors: |out - target| / |target|")
+    for heading in ("seconds", "error against its kernel", "error against softmax"):
+        table.add_column(heading, justify="right")
+    for form in result["forms"]:
+        kernel_error = "" if form["kernel_error"] is None else f"{form['kernel_error']:.2e}"
+        table.add_row(form["name"], f"{form['seconds']:.4f}", kernel_error, f"{form['softmax_error']:.2e}")
+    Console().print(table)
+
+
+@contextmanager
+def _progress_bar() -> Generator[Callable[[float, str], None], None, None]:
+    """Yield `progress(done, doing)`; work that takes longer than PATIENCE shows a bar, on stderr and in a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    task = bar.add_task("", total=1.0)
+    late = threading.Timer(PATIENCE, bar.start)
+    late.daemon = True
+    late.start()
+    try:
+        yield lambda done, doing: bar.update(task, completed=done, description=doing)
+    finally:
+        late.cancel()
+        late.join()  # or the bar could start after it was stopped
+        bar.stop()
+
+
+def _exit(code: int, message: object) -> NoReturn:
+    print(f"likewise: {message}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,48 @@
+"""The front door opens at once: torch and its kind are imported by what needs them, not by what stands before."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib", "jinja2", "jaxtyping", "safetensors"}
+HELP_SECONDS = 0.5
+
+
+def heavy_imports(statement: str) -> set[str]:
+    """Which heavy packages a fresh interpreter has loaded after the statement."""
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return HEAVY & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("module", ["likewise", "likewise.cli"])
+def test_import_loads_nothing_heavy(module: str) -> None:
+    assert heavy_imports(f"import {module}") == set()
+
+
+def test_a_heavy_import_is_found() -> None:
+    assert heavy_imports("import safetensors") == {"safetensors"}
+
+
+def test_help_answers_at_once() -> None:
+    command = [sys.executable, "-c", "from likewise.cli import main; main(['--help'])"]
+    assert best_seconds(command, enough=HELP_SECONDS) < HELP_SECONDS
+
+
+def test_a_slow_answer_is_found() -> None:
+    command = [sys.executable, "-c", "import time; time.sleep(0.1)"]
+    assert best_seconds(command, enough=0.05, runs=2) > 0.05
+
+
+def best_seconds(command: list[str], *, enough: float, runs: int = 10) -> float:
+    """The fastest of several runs, for the machine may be busy; stops at the first that is fast enough."""
+    best = float("inf")
+    for _ in range(runs):
+        started = time.perf_counter()
+        subprocess.run(command, capture_output=True, check=True)
+        best = min(best, time.perf_counter() - started)
+        if best < enough:
+            break
+    return best

@@ -1,0 +1,61 @@
+"""Public names are promises: other people's scripts import them from the room."""
+
+import importlib
+import types
+
+import pytest
+
+NAMES = {
+    "likewise.attention": [
+        "Argmax",
+        "Elu",
+        "Exponential",
+        "FeatureMap",
+        "Fourier",
+        "Gaussian",
+        "Hyperbolic",
+        "Induced",
+        "Kernel",
+        "KeyValueCache",
+        "Linear",
+        "LinearState",
+        "Monomials",
+        "MultiHeadAttention",
+        "Polynomial",
+        "Positive",
+        "Quadratic",
+        "Relu",
+        "Softmax",
+        "SoftmaxFourier",
+        "Taylor",
+        "Truncated",
+        "argmax_attention",
+        "kernel_attention",
+        "linear_attention",
+        "softmax_attention",
+    ],
+    "likewise.reports": ["Comparison", "Form", "compare", "compare_random"],
+}
+
+
+def broken_promises(module: types.ModuleType, promised: list[str]) -> list[str]:
+    complaints = [f"{name} is promised and missing" for name in promised if not hasattr(module, name)]
+    public = getattr(module, "__all__", [])
+    complaints += [f"{name} is not in __all__" for name in promised if name not in public]
+    return complaints + [f"{name} is public and not pinned here" for name in public if name not in promised]
+
+
+@pytest.mark.parametrize("room", NAMES)
+def test_public_names_are_the_pinned_ones(room: str) -> None:
+    assert broken_promises(importlib.import_module(room), NAMES[room]) == []
+
+
+def test_a_missing_or_unpinned_name_is_found() -> None:
+    module = types.ModuleType("room")
+    vars(module).update(kept=1, hidden=2, extra=3, __all__=["kept", "extra"])
+    assert broken_promises(module, ["kept", "hidden", "lost"]) == [
+        "lost is promised and missing",
+        "hidden is not in __all__",
+        "lost is not in __all__",
+        "extra is public and not pinned here",
+    ]

@@ -1,0 +1,54 @@
+"""What the pages show is run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.house import guards
+
+PAGES = sorted([*guards.ROOT.glob("*.md"), *guards.ROOT.glob("docs/**/*.md")])
+TARGETS = set(re.findall(r"^([a-z]+):", (guards.ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+
+
+def verbs() -> set[str]:
+    from likewise.cli import app
+
+    return {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_blocks_run(page: Path) -> None:
+    assert guards.failing_blocks(page.name, page.read_text()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_exist(page: Path) -> None:
+    assert guards.undefined_commands(page.read_text(), TARGETS, verbs()) == []
+
+
+def test_the_readme_has_an_example_and_the_two_commands() -> None:
+    readme = (guards.ROOT / "README.md").read_text()
+    assert guards.python_blocks(readme)
+    assert "make tour" in readme
+    assert "make test" in readme
+
+
+def test_a_failing_block_is_found() -> None:
+    page = "```python\nx = 1\n```\ntext\n```python\nassert x == 2\n```\n```python\n>>> x\n3\n```\n"
+    raised, differs = guards.failing_blocks("page", page)
+    assert "AssertionError" in raised
+    assert "Expected:\n    3" in differs
+
+
+def test_blocks_share_their_names() -> None:
+    page = "```python\n>>> x = 1\n>>> x\n1\n```\n```python\ny = x + 1\n```\n```python\n>>> y\n2\n```\n"
+    assert guards.failing_blocks("page", page) == []
+
+
+def test_an_unknown_command_is_found() -> None:
+    page = "```sh\nmake tour\nmake coffee\nlikewise dance --now\n```\n"
+    assert guards.undefined_commands(page, {"tour"}, {"tour"}) == [
+        "make coffee: there is no coffee",
+        "likewise dance --now: there is no dance",
+    ]
