@@ -1,0 +1,39 @@
+"""Attention: q, k, v -> values. Exact, by features, causal, streaming: the same function, computed differently."""
+
+from likewise.attention.cache import KeyValueCache
+from likewise.attention.exact import argmax_attention, kernel_attention, softmax_attention
+from likewise.attention.features import Elu, FeatureMap, Monomials, Quadratic, Relu, Taylor
+from likewise.attention.heads import Argmax, Kernel, Linear, MultiHeadAttention, Softmax
+from likewise.attention.kernels import Exponential, Gaussian, Induced, Polynomial, Truncated
+from likewise.attention.linear import linear_attention
+from likewise.attention.random_features import Fourier, Hyperbolic, Positive, SoftmaxFourier
+from likewise.attention.state import LinearState
+
+__all__ = [
+    "Argmax",
+    "Elu",
+    "Exponential",
+    "FeatureMap",
+    "Fourier",
+    "Gaussian",
+    "Hyperbolic",
+    "Induced",
+    "Kernel",
+    "KeyValueCache",
+    "Linear",
+    "LinearState",
+    "Monomials",
+    "MultiHeadAttention",
+    "Polynomial",
+    "Positive",
+    "Quadratic",
+    "Relu",
+    "Softmax",
+    "SoftmaxFourier",
+    "Taylor",
+    "Truncated",
+    "argmax_attention",
+    "kernel_attention",
+    "linear_attention",
+    "softmax_attention",
+]

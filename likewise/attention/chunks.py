@@ -1,0 +1,129 @@
+"""Attention in chunks: the loop from q, k, v and a prefix to outputs, which maps only what it needs at a time."""
+
+from typing import NamedTuple, Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from likewise.attention.features import FeatureMap, Scaled
+from likewise.attention.masks import hide, wide
+from likewise.attention.prefix import Keep, Prefix
+
+BLOCK = 512  # rows mapped at a time where no pairs are formed: features of 256 for 8 heads are then 4 MB
+
+
+class Problem(NamedTuple):
+    """q, k, v with the R query heads of a key-value head side by side, mapped piece by piece when needed."""
+
+    features: FeatureMap
+    q: Tensor  # (B, G, R, T, K)
+    k: Tensor  # (B, G, S, K)
+    v: Tensor  # (B, G, S, V)
+    mask: Tensor | None  # (B, S)
+
+    @classmethod
+    def fold(cls, features: FeatureMap, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Self:
+        groups = k.shape[1]
+        return cls(features, q.reshape(q.shape[0], groups, q.shape[1] // groups, *q.shape[2:]), k, v, mask)
+
+    def rows(self, start: int) -> Self:
+        """The same keys with the queries from `start` on."""
+        return self._replace(q=self.q[:, :, :, start:])
+
+    def queries(self, start: int, stop: int) -> Scaled:
+        """Features of the queries of a piece, (B, G, R * n, ...)."""
+        piece = self.q[:, :, :, start:stop].flatten(2, 3)
+        return self.features.split_queries(piece.to(wide(piece.dtype)))
+
+    def keys(self, start: int, stop: int) -> tuple[Scaled, Tensor]:
+        """Features of the keys of a piece, those of masked keys being 0, and [v | 1]."""
+        k, v = self.k[:, :, start:stop], self.v[:, :, start:stop]
+        seen = None if self.mask is None else self.mask[:, start:stop]
+        k, v = hide(k, seen).to(wide(k.dtype)), hide(v, seen).to(wide(v.dtype))
+        value, log = self.features.split_keys(k)
+        if seen is not None:
+            hidden = ~seen[:, None, :, None]
+            value = value if value is None or log is not None else value.masked_fill(hidden, 0)
+            log = None if log is None else log.masked_fill(hidden, -torch.inf)
+        return Scaled(value, log), torch.cat([v, v.new_ones(*v.shape[:-1], 1)], dim=-1)
+
+    def first(self, start: int, stop: int) -> Tensor | None:
+        """The first key of a piece that is not masked, (B, 1, 1, 1)."""
+        return None if self.mask is None else self.mask[:, start:stop].int().argmax(dim=1)[:, None, None, None]
+
+    def empty(self) -> Prefix:
+        """The prefix of no keys."""
+        return Prefix.empty(*self.keys(0, 0))
+
+    def absorbed(self, prefix: Prefix, start: int, stop: int) -> Prefix:
+        """The prefix after the keys of a piece."""
+        for at in range(start, stop, BLOCK):
+            prefix = prefix.absorb(*self.keys(at, min(at + BLOCK, stop)))
+        return prefix
+
+    def read(self, prefix: Prefix, start: int, stop: int) -> list[Tensor]:
+        """The outputs of rows that see exactly a prefix, piece by piece."""
+        pieces = [(at, min(at + BLOCK, stop)) for at in range(start, stop, BLOCK)]
+        return [self.unfold(prefix.read(self.queries(*piece)).output()) for piece in pieces]
+
+    def everything_read(self, prefix: Prefix) -> Tensor:
+        """The outputs when all rows see exactly a prefix."""
+        return self.joined(self.read(prefix, 0, self.q.shape[3]))
+
+    def unfold(self, rows: Float[Tensor, "B G rows X"]) -> Float[Tensor, "B H n X"]:
+        """Rows of a piece back to heads."""
+        heads = self.q.shape[1] * self.q.shape[2]
+        return rows.reshape(rows.shape[0], heads, -1, rows.shape[-1]).to(self.q.dtype)
+
+    def joined(self, pieces: list[Tensor]) -> Tensor:
+        """All outputs from those of the pieces."""
+        batch, groups, repeats = self.q.shape[:3]
+        return torch.cat(pieces, dim=2) if pieces else self.v.new_zeros(batch, groups * repeats, 0, self.v.shape[-1])
+
+
+def attend_causally(
+    problem: Problem, prefix: Prefix, *, block_size: int = 1, chunk_size: int | None = None
+) -> tuple[Float[Tensor, "B H T V"], Prefix]:
+    """Causal outputs of T rows at the last of S >= T positions that come after a prefix, and the prefix after them all.
+
+    Rows see the prefix, all blocks before their own and their own block.
+    """
+    length, positions = problem.q.shape[3], problem.k.shape[2]
+    past = positions - length
+    if length <= 1:
+        prefix = problem.absorbed(prefix, 0, positions)
+        return problem.everything_read(prefix), prefix
+    chunk = block_size * max(1, (chunk_size or default_chunk()) // block_size)
+    start = past // block_size * block_size
+    prefix = problem.absorbed(prefix, 0, start)
+    outputs: list[Tensor] = []
+    for at in range(start, positions, chunk):
+        stop = min(at + chunk, positions)
+        rows = max(at, past) - past, stop - past
+        if chunk == block_size > 1:  # the rows of one block see all of it: no pairs to tell apart
+            prefix = problem.absorbed(prefix, at, stop)
+            outputs += problem.read(prefix, *rows)
+            continue
+        ahead = rows[0] + past - at  # keys of the chunk before its first row
+        keep = triangle(problem.q.shape[2], ahead) if block_size == 1 else blocks(problem, ahead, stop - at, block_size)
+        sums, prefix = prefix.attend(problem.queries(*rows), *problem.keys(at, stop), keep, problem.first(at, stop))
+        outputs.append(problem.unfold(sums.output()))
+    return problem.joined(outputs), prefix
+
+
+def default_chunk() -> int:
+    """Rows per chunk: long enough for fast products; short in compiled graphs, which cannot avoid the pairwise path."""
+    return 16 if torch.compiler.is_compiling() else 64
+
+
+def triangle(repeats: int, diagonal: int) -> Keep:
+    """Row i keeps keys up to i + diagonal, for each of the R query heads."""
+    return lambda pairs: pairs.unflatten(2, (repeats, -1)).tril_(diagonal).flatten(2, 3)
+
+
+def blocks(problem: Problem, start: int, stop: int, block_size: int) -> Keep:
+    """Rows start..stop of a chunk keep the keys of their own block and of the blocks before."""
+    block = torch.arange(stop, device=problem.k.device) // block_size
+    later = (block > block[start:, None]).repeat(problem.q.shape[2], 1)
+    return lambda pairs: pairs.masked_fill_(later, 0)

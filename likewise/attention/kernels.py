@@ -1,0 +1,139 @@
+"""Similarity kernels sim(q, k): the ground truth that every feature map equals or estimates."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from likewise.checks import require, require_count
+from likewise.similarity import products, squared_distances
+
+
+class SimilarityKernel(ABC):
+    """A function of two vectors, applied to all pairs of rows: `kernel(q, k)` is (..., T, S).
+
+    `positive` says that every similarity is > 0; such a kernel also has `log(q, k)`, which does not overflow.
+    """
+
+    positive: ClassVar[bool] = False
+
+    @abstractmethod
+    def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        """The similarity of every row of q with every row of k."""
+
+    def log(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        """The logarithm of the similarity, for positive kernels."""
+        raise NotImplementedError(f"{type(self).__name__} is not positive everywhere, so it has no logarithm")
+
+
+@dataclass(frozen=True)
+class Exponential(SimilarityKernel):
+    """exp(scale q.k), the kernel of softmax attention; scale is 1/sqrt(K) unless given.
+
+    >>> import torch
+    >>> Exponential(scale=1.0).log(torch.tensor([[1.0, 1.0, 2.0]]), torch.tensor([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0]]))
+    tensor([[ 3., 11.]])
+    """
+
+    scale: float | None = None
+    positive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require(self.scale is None or self.scale > 0, "Exponential", "scale", "be a positive number", self.scale)
+
+    def scale_for(self, key_dim: int) -> float:
+        """The factor in front of q.k for keys of this width."""
+        return 1 / math.sqrt(max(key_dim, 1)) if self.scale is None else self.scale
+
+    def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        return self.log(q, k).exp()
+
+    def log(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        return products(q * self.scale_for(q.shape[-1]), k)
+
+
+@dataclass(frozen=True)
+class Gaussian(SimilarityKernel):
+    """exp(-|q - k|^2 / (2 variance)); variance is sqrt(K) unless given: softmax's kernel without the norms.
+
+    >>> import torch
+    >>> Gaussian(variance=2.0).log(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [1.0, 2.0]]))
+    tensor([[-2., -0.]])
+    """
+
+    variance: float | None = None
+    positive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require(
+            self.variance is None or self.variance > 0, "Gaussian", "variance", "be a positive number", self.variance
+        )
+
+    def variance_for(self, key_dim: int) -> float:
+        """The squared width of the bell for keys of this width."""
+        return math.sqrt(max(key_dim, 1)) if self.variance is None else self.variance
+
+    def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        return self.log(q, k).exp()
+
+    def log(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        return squared_distances(q, k) / (-2 * self.variance_for(q.shape[-1]))
+
+
+@dataclass(frozen=True)
+class Polynomial(SimilarityKernel):
+    """(q.k + constant)^degree. It can be 0, and for odd degrees negative, so it has no logarithm.
+
+    >>> import torch
+    >>> Polynomial(degree=2, constant=1.0)(torch.tensor([[1.0, 1.0]]), torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
+    tensor([[9., 1.]])
+    """
+
+    degree: int = 2
+    constant: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_count("Polynomial", "degree", self.degree)
+        # A negative constant gives a kernel that is no inner product of features.
+        require(self.constant >= 0, "Polynomial", "constant", "be at least 0", self.constant)
+
+    def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        return (products(q, k) + self.constant) ** self.degree
+
+
+@dataclass(frozen=True)
+class Truncated(SimilarityKernel):
+    """1 + s + s^2/2 with s = scale q.k: the exponential's Taylor series cut after the second order; at least 1/2.
+
+    >>> import torch
+    >>> Truncated(scale=1.0)(torch.tensor([[1.0, 1.0]]), torch.tensor([[1.0, 1.0], [1.0, -2.0]]))
+    tensor([[5.0000, 0.5000]])
+    """
+
+    scale: float | None = None
+    positive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require(self.scale is None or self.scale > 0, "Truncated", "scale", "be a positive number", self.scale)
+
+    def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        s = Exponential(self.scale).log(q, k)
+        return (1 + (1 + s).square()) / 2  # = 1 + s + s^2/2, as a sum of squares: positive however it is rounded
+
+    def log(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        return self(q, k).log()
+
+
+@dataclass(frozen=True)
+class Induced(SimilarityKernel):
+    """phi(q).phi(k): the kernel of a feature map that has no older name for it (Elu, Relu)."""
+
+    queries: Callable[[Tensor], Tensor]
+    keys: Callable[[Tensor], Tensor]
+
+    def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        return products(self.queries(q), self.keys(k))

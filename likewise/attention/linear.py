@@ -1,0 +1,77 @@
+"""Linear attention, both directions and causal: the same function as `kernel_attention`, without the T x S weights."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from likewise.attention.chunks import Problem, attend_causally
+from likewise.attention.features import FeatureMap
+from likewise.attention.masks import Structure, check_key_mask, check_structure, check_tensors
+from likewise.attention.packed import attend_packed
+from likewise.checks import refuse, require, require_count
+
+
+def linear_attention(
+    q: Float[Tensor, "B H T K"],
+    k: Float[Tensor, "B G S K"],
+    v: Float[Tensor, "B G S V"],
+    *,
+    features: FeatureMap,
+    causal: bool = False,
+    mask: Bool[Tensor, "B S"] | None = None,
+    sequence_ids: Int[Tensor, "B S"] | None = None,
+    prefix_lengths: Int[Tensor, " B"] | None = None,
+    block_size: int | None = None,
+    chunk_size: int | None = None,
+) -> Float[Tensor, "B H T V"]:
+    """O_i = phi(q_i) S_i / (phi(q_i) Z_i), S_i = sum phi(k_j)' v_j and Z_i = sum phi(k_j)' over the keys row i sees.
+
+    Time grows like T + S, memory beyond the output is constant. It equals `kernel_attention` with the kernel of an
+    exact map, and with the kernel that a random map's features induce. Maps of exponentials work on logarithms
+    throughout: no epsilon, no overflow, and a causal row does not depend on later keys and values at all.
+
+    mask: keys to leave out (False), (B, S). sequence_ids, prefix_lengths, block_size: packed sequences, prefix-LM and
+    block-causal structure, one at a time. chunk_size: rows that form pairs at a time; the result does not depend on it.
+
+    >>> from likewise.attention import Relu
+    >>> q, k = torch.tensor([[[[1.0, 0.0], [1.0, 1.0]]]]), torch.tensor([[[[1.0, 2.0], [3.0, 1.0]]]])
+    >>> v = torch.tensor([[[[1.0], [3.0]]]])
+    >>> linear_attention(q, k, v, features=Relu(), causal=True).flatten()  # 1 and (3*1 + 4*3) / (3 + 4) = 15/7
+    tensor([1.0000, 2.1429])
+
+    Paper: Transformers are RNNs, arXiv 2006.16236, eqs. 5 and 9. Differs: logarithms, so no stabiliser that sees the
+    future.
+    """
+    where = "linear_attention"
+    structure = Structure(causal, mask, sequence_ids, prefix_lengths, block_size)
+    check_tensors(where, q, k, v)
+    check_features(where, features, k)
+    check_key_mask(where, mask, k)
+    check_structure(where, q, k, structure)
+    if chunk_size is not None:
+        require_count(where, "chunk_size", chunk_size)
+    problem = Problem.fold(features, q, k, v, mask)
+    if sequence_ids is not None:
+        return attend_packed(problem, sequence_ids, causal=causal, chunk_size=chunk_size)
+    if not causal:
+        return problem.everything_read(problem.absorbed(problem.empty(), 0, k.shape[2]))
+    early = max(q.shape[2] - k.shape[2], 0)  # rows that stand before the first key
+    out = attend_causally(problem.rows(early), problem.empty(), block_size=block_size or 1, chunk_size=chunk_size)[0]
+    out = torch.cat([out.new_zeros(*out.shape[:2], early, out.shape[3]), out], dim=2) if early else out
+    if prefix_lengths is None:
+        return out
+    in_prefix = torch.arange(k.shape[2], device=k.device) < prefix_lengths[:, None]
+    inside = Problem.fold(features, q, k, v, in_prefix if mask is None else in_prefix & mask)
+    seen_by_all = inside.everything_read(inside.absorbed(inside.empty(), 0, k.shape[2]))
+    positions = torch.arange(q.shape[2], device=q.device) + (k.shape[2] - q.shape[2])
+    return torch.where((positions < prefix_lengths[:, None])[:, None, :, None], seen_by_all, out)
+
+
+def check_features(where: str, features: FeatureMap, k: Tensor) -> None:
+    """Refuse what is no feature map, or one made for other keys or heads."""
+    if not isinstance(features, FeatureMap):
+        refuse(where, "features", "be a feature map", repr(features), "For example features=Elu().")
+    rule = f"have kv_heads 1 or that of k, {k.shape[1]}"
+    require(features.kv_heads in (1, k.shape[1]), where, "features", rule, features.kv_heads)
+    rule = f"have key_dim = {k.shape[3]}, the width of k"
+    require(features.key_dim in (None, k.shape[3]), where, "features", rule, features.key_dim)

@@ -1,0 +1,104 @@
+"""Linear attention over packed sequences: several in one row of the batch, none of which sees another."""
+
+from typing import NamedTuple, Self
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+from likewise.attention.chunks import Problem, default_chunk, triangle
+from likewise.attention.prefix import Sums
+
+
+def attend_packed(
+    problem: Problem, ids: Int[Tensor, "B S"], *, causal: bool, chunk_size: int | None
+) -> Float[Tensor, "B H T V"]:
+    """Attention inside each run of equal ids, queries standing at the last T of the S positions.
+
+    Every sequence is moved to the start of a chunk, and the prefix restarts there, so what a sequence gets does not
+    depend on its neighbours. Without `causal`, a row's keys are those up to its own position, read from the left, and
+    those after it, read from the right.
+    """
+    length, positions = problem.q.shape[3], problem.k.shape[2]
+    if length == 0 or ids.numel() == 0:
+        return problem.everything_read(problem.empty())
+    chunk = chunk_size or min(default_chunk(), max(16, positions // (1 + int((ids.diff(dim=1) != 0).sum(1).max()))))
+    layout = _Layout.of(ids, chunk)
+    # Queries that are not there: rows of 0, whose outputs are dropped.
+    whole = problem._replace(q=functional.pad(problem.q, (0, 0, positions - length, 0)))
+    aligned = layout.aligned(whole)
+    sums = _scan(aligned, layout.begins, chunk, diagonal=True)
+    if not causal:
+        ends = torch.cat([layout.begins[:, 1:], torch.ones_like(layout.begins[:, :1])], dim=1)
+        after = _scan(_reversed(aligned), ends.flip(1), chunk, diagonal=False)
+        sums = [left | _rows_reversed(right, problem) for left, right in zip(sums, reversed(after), strict=True)]
+    out = aligned.joined([aligned.unfold(part.output()) for part in sums])
+    return layout.restored(out)[:, :, positions - length :]
+
+
+class _Layout(NamedTuple):
+    """Where packed positions go so that every sequence starts at a multiple of the chunk size."""
+
+    source: Int[Tensor, "B A"]  # the position that stands at each aligned place; -1 for none
+    target: Int[Tensor, "B S"]  # the aligned place of each position
+    begins: Bool[Tensor, "B C"]  # which chunks begin a sequence
+
+    @classmethod
+    def of(cls, ids: Int[Tensor, "B S"], chunk: int) -> Self:
+        at = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        change = ids.diff(dim=1) != 0
+        edge = torch.ones_like(change[:, :1]) if ids.shape[1] > 1 else torch.ones_like(ids, dtype=torch.bool)
+        starts, ends = torch.cat([edge, change], dim=1), torch.cat([change, edge], dim=1)
+        begun = (at * starts).cummax(dim=1).values
+        room = -(-(at - begun + 1) // chunk) * chunk * ends  # of each sequence, at its last position
+        target = room.cumsum(dim=1) - room + at - begun
+        total = int(room.sum(dim=1).max())
+        source = torch.full((ids.shape[0], total), -1, device=ids.device).scatter(1, target, at)
+        first = source[:, ::chunk]
+        return cls(source, target, (first >= 0) & starts.gather(1, first.clamp(min=0)))
+
+    def aligned(self, problem: Problem) -> Problem:
+        """The problem with every sequence at the start of a chunk, the gaps masked."""
+        there, index = self.source >= 0, self.source.clamp(min=0)
+        mask = there if problem.mask is None else there & problem.mask.gather(1, index)
+        moved = [_take(x, index, dim) for x, dim in ((problem.q, 3), (problem.k, 2), (problem.v, 2))]
+        return Problem(problem.features, *moved, mask)
+
+    def restored(self, out: Float[Tensor, "B H A V"]) -> Float[Tensor, "B H S V"]:
+        """Aligned rows back in the order in which they came."""
+        return _take(out, self.target, 2)
+
+
+def _take(x: Tensor, index: Int[Tensor, "B N"], dim: int) -> Tensor:
+    """x with its positions, at dimension `dim`, replaced by those that index names."""
+    index = index.reshape(index.shape[0], *[1] * (dim - 1), index.shape[1], 1)
+    return x.gather(dim, index.expand(*x.shape[:dim], index.shape[dim], x.shape[-1]))
+
+
+def _scan(problem: Problem, begins: Bool[Tensor, "B C"], chunk: int, *, diagonal: bool) -> list[Sums]:
+    """The sums of every chunk over the keys of its sequence before each row, and at it with `diagonal`."""
+    keep = triangle(problem.q.shape[2], 0 if diagonal else -1)
+    prefix, parts = problem.empty(), []
+    for number, begin in enumerate(begins.unbind(1)):
+        piece = number * chunk, (number + 1) * chunk
+        prefix = prefix.restart(begin)
+        sums, prefix = prefix.attend(problem.queries(*piece), *problem.keys(*piece), keep, problem.first(*piece))
+        parts.append(sums)
+    return parts
+
+
+def _reversed(problem: Problem) -> Problem:
+    """The problem read from right to left."""
+    assert problem.mask is not None
+    moved = problem.q.flip(3), problem.k.flip(2), problem.v.flip(2), problem.mask.flip(1)
+    return Problem(problem.features, *moved)
+
+
+def _rows_reversed(sums: Sums, problem: Problem) -> Sums:
+    """The rows of a chunk in reverse order, for each of the R query heads."""
+
+    def turn(x: Tensor) -> Tensor:
+        return x.unflatten(2, (problem.q.shape[2], -1)).flip(3).flatten(2, 3)
+
+    return Sums(turn(sums.total), None if sums.scale is None else turn(sums.scale))

@@ -1,0 +1,168 @@
+"""What a run of keys leaves behind, S = sum_j phi(k_j)' v_j and Z = sum_j phi(k_j), and how rows read it.
+
+Values carry a last column of ones, so Z is the last column of S and a denominator the last column of a numerator.
+
+Maps with a log part (value * exp(log)) keep their sums relative to `scale`, the running maximum of the log of every
+feature; a row of queries keeps its own. Scales cancel in the output, so gradients do not flow through them. A row's
+scale depends only on keys that the row sees: no later key can change it, not by a bit.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from likewise.attention.exact import ratio
+from likewise.attention.features import Scaled
+
+# How far, in natural logarithms, a key may exceed its chunk's reference and still be exponentiated against it. What the
+# query factor can lose by underflow is then below exp(JUMP - 87) = exp(-47) of the row in float32.
+JUMP = {torch.float32: 40.0, torch.float64: 300.0}
+
+
+Keep = Callable[[Tensor], Tensor]  # sets the pairs (B, G, rows, S) that may not attend to 0, in place, and returns them
+
+
+class Sums(NamedTuple):
+    """Numerator and denominator of some rows, (B, G, rows, V + 1), times exp(-scale)."""
+
+    total: Tensor
+    scale: Tensor | None  # (B, G, rows, 1); None for maps without a log part
+
+    def output(self) -> Float[Tensor, "B G rows V"]:
+        """The attention output: numerator over denominator."""
+        return ratio(self.total[..., :-1], self.total[..., -1:])
+
+    def __or__(self, other: "Sums") -> "Sums":
+        """The sums over two disjoint sets of keys, for the same rows."""
+        if self.scale is None or other.scale is None:
+            return Sums(self.total + other.total, None)
+        scale = torch.maximum(self.scale, other.scale)
+        mine, theirs = (self.scale - _finite(scale)).exp(), (other.scale - _finite(scale)).exp()
+        return Sums(self.total * mine + other.total * theirs, scale)
+
+
+class Prefix(NamedTuple):
+    """S and Z of the keys seen so far, (B, G, F, V + 1), times exp(-scale)."""
+
+    sums: Tensor
+    scale: Tensor | None  # (B, G, 1, F) or (B, G, 1, 1), -inf where nothing was seen; None for maps without a log part
+
+    @classmethod
+    def empty(cls, keys: Scaled, values: Float[Tensor, "B G S V1"]) -> Self:
+        """The prefix of no keys, shaped for such keys and values."""
+        sums = values.new_zeros(*values.shape[:2], keys.width, values.shape[-1])
+        log = keys.log
+        return cls(sums, None if log is None else log.new_full((*log.shape[:2], 1, log.shape[-1]), -torch.inf))
+
+    def absorb(self, keys: Scaled, values: Float[Tensor, "B G S V1"]) -> "Prefix":
+        """The prefix after these keys."""
+        if keys.log is None or self.scale is None:
+            return Prefix(_plus_product(self.sums, keys.plain().mT, values), None)
+        scale = torch.maximum(self.scale, keys.log.detach().amax(dim=-2, keepdim=True))
+        return Prefix(_plus_product(self.relative_to(scale), _weights(keys, scale).mT, values), scale)
+
+    def merge(self, other: "Prefix") -> "Prefix":
+        """The prefix of both runs of keys: associative and commutative."""
+        if self.scale is None or other.scale is None:
+            return Prefix(self.sums + other.sums, None)
+        scale = torch.maximum(self.scale, other.scale)
+        return Prefix(self.relative_to(scale) + other.relative_to(scale), scale)
+
+    def restart(self, fresh: Bool[Tensor, " B"]) -> "Prefix":
+        """This prefix, emptied in the batch rows that begin a new sequence."""
+        fresh = fresh[:, None, None, None]
+        scale = None if self.scale is None else self.scale.masked_fill(fresh, -torch.inf)
+        return Prefix(self.sums.masked_fill(fresh, 0), scale)
+
+    def read(self, queries: Scaled) -> Sums:
+        """The sums of rows that see exactly these keys."""
+        if self.scale is None:
+            return Sums(queries.plain() @ self.sums, None)
+        factors, scale = _factors(queries, self.scale)
+        return Sums(factors @ self.sums, scale)
+
+    def relative_to(self, scale: Tensor) -> Tensor:
+        """The sums times exp(-scale) instead of exp(-self.scale)."""
+        assert self.scale is not None
+        return self.sums * (self.scale - _finite(scale)).exp().mT
+
+    def attend(
+        self,
+        queries: Scaled,
+        keys: Scaled,
+        values: Float[Tensor, "B G S V1"],
+        keep: Keep,
+        first: Tensor | None = None,
+    ) -> tuple[Sums, "Prefix"]:
+        """The sums of a chunk's rows over this prefix and the pairs that `keep` leaves, and the prefix after the chunk.
+
+        All rows must see key 0 or, where this prefix is empty, all rows that see any key must see key `first` (B, 1,
+        1, 1).
+        """
+        if keys.log is None or self.scale is None:
+            pairs = keep(queries.plain() @ keys.plain().mT)
+            return Sums(_plus_product(self.read(queries).total, pairs, values), None), self.absorb(keys, values)
+        log = keys.log.detach()
+        zeroth = log[:, :, :1]
+        start = zeroth if first is None else log.gather(2, first.expand(*zeroth.shape))
+        # What every feature is measured against: keys that all rows of the chunk are sure to see.
+        reference = torch.where(self.scale == -torch.inf, start, torch.maximum(self.scale, zeroth))
+        latest = torch.maximum(reference, log.amax(dim=-2, keepdim=True))
+        limit = _finite(reference) + JUMP[log.dtype]
+        # Compiled graphs cannot look at values and always take the careful path.
+        jumping = log > limit if torch.compiler.is_compiling() or bool((latest > limit).any()) else None
+
+        near = keys if jumping is None else Scaled(keys.value, keys.log.masked_fill(jumping, -torch.inf))
+        factors, scale = _factors(queries, reference)
+        weights, before = _weights(near, reference), self.relative_to(reference)
+        pairs = keep(factors @ weights.mT)
+        sums = Sums(_plus_product(factors @ before, pairs, values), scale)
+        if jumping is None:
+            after = Prefix(_plus_product(before, weights.mT, values), reference)
+            return sums, Prefix(after.relative_to(latest), latest)
+        far = Scaled(keys.value, keys.log.masked_fill(~jumping, -torch.inf))
+        return sums | _attend_pairwise(queries, far, values, keep), self.absorb(keys, values)
+
+
+def _attend_pairwise(queries: Scaled, keys: Scaled, values: Tensor, keep: Keep) -> Sums:
+    """The sums with every pair's features exponentiated on their own: right for any logs, but rows x S x F numbers."""
+    assert queries.log is not None
+    assert keys.log is not None
+    logs = queries.log[:, :, :, None] + keys.log[:, :, None]
+    hidden = keep(torch.ones_like(logs[..., 0])) == 0
+    logs = logs.masked_fill(hidden[..., None], -torch.inf)
+    scale = logs.detach().amax(dim=(-2, -1), keepdim=False)[..., None]
+    weights = (logs - _finite(scale)[..., None]).exp()
+    if keys.value is not None and queries.value is not None:
+        weights = weights * queries.value[:, :, :, None] * keys.value[:, :, None]
+    return Sums(weights.sum(-1) @ values, scale)
+
+
+def _factors(queries: Scaled, reference: Tensor) -> tuple[Tensor, Tensor]:
+    """Query features for keys measured against `reference`, times exp(-scale), and each row's scale."""
+    assert queries.log is not None
+    logs = queries.log + reference
+    scale = logs.detach().amax(dim=-1, keepdim=True)
+    factors = logs.sub_(_finite(scale)).exp_()
+    return factors if queries.value is None else queries.value * factors, scale
+
+
+def _weights(keys: Scaled, reference: Tensor) -> Tensor:
+    """Key features times exp(-reference)."""
+    assert keys.log is not None
+    weights = (keys.log - _finite(reference)).exp_()
+    return weights if keys.value is None else keys.value * weights
+
+
+def _plus_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """base + left @ right, in one pass."""
+    flat = torch.baddbmm(base.flatten(0, 1), left.flatten(0, 1), right.flatten(0, 1))
+    return flat.unflatten(0, base.shape[:2])
+
+
+def _finite(scale: Tensor) -> Tensor:
+    """The scale, 0 where nothing was seen: exp(-inf - 0) is the 0 that exp(-inf - -inf) is not."""
+    return scale.masked_fill(scale == -torch.inf, 0)

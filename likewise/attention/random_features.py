@@ -1,0 +1,222 @@
+"""Random feature maps: phi(q).phi(k) estimates the Gaussian or the softmax kernel without bias."""
+
+import hashlib
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from likewise.attention.features import FeatureMap, Scaled
+from likewise.attention.frequencies import Sampler, draw_frequencies
+from likewise.attention.kernels import Exponential, Gaussian
+from likewise.checks import require, require_count
+
+
+class RandomFeatures(FeatureMap):
+    """What the random maps share: frequencies w ~ N(0, I), drawn once, kept in `state_dict`, redrawn on request only.
+
+    kv_heads: 1 shares the frequencies between all heads; otherwise each key-value head has its own.
+    sampler: "orthogonal" (blocks of K perpendicular rows, lower variance) or "gaussian" (independent rows).
+    """
+
+    exact = False
+    frequencies: Tensor
+    digest: Tensor
+
+    def __init__(
+        self,
+        kernel: Exponential | Gaussian,
+        key_dim: int,
+        rows: int,
+        kv_heads: int,
+        sampler: Sampler,
+        generator: Generator | None,
+    ) -> None:
+        super().__init__(kernel)
+        require_count(type(self).__name__, "key_dim", key_dim)
+        require_count(type(self).__name__, "kv_heads", kv_heads)
+        self.key_dim, self.rows, self.kv_heads, self.sampler = key_dim, rows, kv_heads, sampler
+        self.register_buffer("frequencies", torch.zeros(kv_heads, rows, key_dim))
+        self.register_buffer("digest", torch.zeros((), dtype=torch.int64))
+        self._draw(generator)
+
+    def redraw(self, generator: Generator | None = None) -> None:
+        """Draw new frequencies, on request only, and only in training mode: states made before cannot be continued."""
+        rule = "be in training mode to redraw its frequencies"
+        require(self.training, type(self).__name__, "the map", rule, "eval mode", "Call .train() first.")
+        self._draw(generator)
+
+    def _draw(self, generator: Generator | None) -> None:
+        drawn = draw_frequencies(self.kv_heads, self.rows, self.key_dim or 0, sampler=self.sampler, generator=generator)
+        self.frequencies = drawn.to(self.frequencies)
+        content = self.frequencies.double().cpu().numpy().tobytes()
+        self.digest.fill_(int.from_bytes(hashlib.sha256(content).digest()[:8], "big", signed=True))
+
+    @property
+    def projection_id(self) -> str:
+        return f"{super().projection_id}-{int(self.digest.item()) & (2**64 - 1):016x}"
+
+    def project(self, x: Float[Tensor, "*B T K"]) -> Float[Tensor, "*B T R"]:
+        """w_r . x for every frequency; query heads use the frequencies of their key-value head."""
+        frequencies = self.frequencies.to(x.dtype)
+        if self.kv_heads == 1:
+            return x @ frequencies[0].mT
+        grouped = x.unflatten(-3, (self.kv_heads, -1))
+        return (grouped @ frequencies[:, None].mT).flatten(-4, -3)
+
+    def extra_repr(self) -> str:
+        return f"{self.key_dim}, rows={self.rows}, kv_heads={self.kv_heads}, sampler={self.sampler!r}, {self.kernel}"
+
+
+class Fourier(RandomFeatures):
+    """phi(x) = R^(-1/2) [cos(w_r.x), sin(w_r.x)] with w ~ N(0, I/variance): estimates exp(-|q - k|^2/(2 variance)).
+
+    The Gaussian of variance s^2 is the characteristic function of N(0, I/s^2), not of N(0, s^2 I). For softmax's own
+    variance sqrt(K) the frequencies are therefore N(0, I/sqrt(K)).
+
+    >>> phi = Fourier(2, num_frequencies=4096, variance=4.0, generator=torch.Generator().manual_seed(0))
+    >>> q, k = torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0, 0.0]])
+    >>> phi.kernel(q, k).item(), (phi.queries(q) @ phi.keys(k).mT).item()  # exp(-1/2), not exp(-8)
+    (0.6065..., 0.59...)
+
+    Paper: Random Features for Large-Scale Kernel Machines (Rahimi, Recht 2007). Differs: sin/cos pairs instead of
+    cos(w.x + b), which has the larger variance.
+    """
+
+    def __init__(
+        self,
+        key_dim: int,
+        *,
+        num_frequencies: int = 128,
+        variance: float | None = None,
+        kv_heads: int = 1,
+        sampler: Sampler = "orthogonal",
+        generator: Generator | None = None,
+    ) -> None:
+        kernel = Gaussian(variance)
+        require_count("Fourier", "num_frequencies", num_frequencies)
+        super().__init__(kernel, key_dim, num_frequencies, kv_heads, sampler, generator)
+        self.dim = 2 * num_frequencies
+        self.input_scale = 1 / math.sqrt(kernel.variance_for(key_dim))
+
+    def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
+        return Scaled(_waves(self.project(x * self.input_scale)), None)
+
+
+class SoftmaxFourier(RandomFeatures):
+    """psi(x) = exp(|x|^2/2) R^(-1/2) [cos(w_r.x), sin(w_r.x)] of x = sqrt(scale) q: estimates exp(scale q.k).
+
+    w ~ N(0, I). The norm factor stays a logarithm beside each row, so it cannot overflow. Similarities can be negative,
+    and so can denominators: prefer `Positive` or `Hyperbolic` for softmax.
+
+    >>> phi = SoftmaxFourier(2, num_frequencies=4096, scale=1.0, generator=torch.Generator().manual_seed(0))
+    >>> q, k = torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])
+    >>> phi.kernel(q, k).item(), (phi.queries(q) @ phi.keys(k).mT).item()
+    (1.6487..., 1.6...)
+
+    Paper: Random Feature Attention, arXiv 2103.02143. Differs: it prints w ~ N(0, s^2 I); the law is N(0, I/s^2).
+    """
+
+    def __init__(
+        self,
+        key_dim: int,
+        *,
+        num_frequencies: int = 128,
+        scale: float | None = None,
+        kv_heads: int = 1,
+        sampler: Sampler = "orthogonal",
+        generator: Generator | None = None,
+    ) -> None:
+        kernel = Exponential(scale)
+        require_count("SoftmaxFourier", "num_frequencies", num_frequencies)
+        super().__init__(kernel, key_dim, num_frequencies, kv_heads, sampler, generator)
+        self.dim = 2 * num_frequencies
+        self.input_scale = math.sqrt(kernel.scale_for(key_dim))
+
+    def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
+        x = x * self.input_scale
+        return Scaled(_waves(self.project(x)), _half_square(x))
+
+
+class Positive(RandomFeatures):
+    """phi(x) = F^(-1/2) exp(w_r.x - |x|^2/2) of x = sqrt(scale) q, w ~ N(0, I): estimates exp(scale q.k), always > 0.
+
+    >>> phi = Positive(2, num_features=4096, scale=1.0, generator=torch.Generator().manual_seed(0))
+    >>> q, k = torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])
+    >>> phi.kernel(q, k).item(), (phi.queries(q) @ phi.keys(k).mT).item()
+    (1.6487..., 1.6...)
+
+    Paper: Rethinking Attention with Performers (FAVOR+), arXiv 2009.14794, lemma 1. Differs: no stabiliser and no
+    epsilon in the map; linear attention works on the logarithms.
+    """
+
+    positive = True
+
+    def __init__(
+        self,
+        key_dim: int,
+        *,
+        num_features: int = 256,
+        scale: float | None = None,
+        kv_heads: int = 1,
+        sampler: Sampler = "orthogonal",
+        generator: Generator | None = None,
+    ) -> None:
+        kernel = Exponential(scale)
+        require_count("Positive", "num_features", num_features)
+        super().__init__(kernel, key_dim, num_features, kv_heads, sampler, generator)
+        self.dim = num_features
+        self.input_scale = math.sqrt(kernel.scale_for(key_dim))
+
+    def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
+        x = x * self.input_scale
+        return Scaled(None, self.project(x) - (_half_square(x) + math.log(self.rows) / 2))
+
+
+class Hyperbolic(RandomFeatures):
+    """phi(x) = F^(-1/2) [exp(w_r.x - |x|^2/2), exp(-w_r.x - |x|^2/2)], F/2 frequencies: estimates exp(scale q.k), > 0.
+
+    Its variance is below that of `Positive` at the same width, whatever the data.
+
+    >>> phi = Hyperbolic(2, num_features=4096, scale=1.0, generator=torch.Generator().manual_seed(0))
+    >>> q, k = torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])
+    >>> phi.kernel(q, k).item(), (phi.queries(q) @ phi.keys(k).mT).item()
+    (1.6487..., 1.6...)
+
+    Paper: FAVOR+, arXiv 2009.14794, the hyperbolic cosine form of lemma 1.
+    """
+
+    positive = True
+
+    def __init__(
+        self,
+        key_dim: int,
+        *,
+        num_features: int = 256,
+        scale: float | None = None,
+        kv_heads: int = 1,
+        sampler: Sampler = "orthogonal",
+        generator: Generator | None = None,
+    ) -> None:
+        kernel = Exponential(scale)
+        require_count("Hyperbolic", "num_features", num_features, least=2)
+        require(num_features % 2 == 0, "Hyperbolic", "num_features", "be even", num_features)
+        super().__init__(kernel, key_dim, num_features // 2, kv_heads, sampler, generator)
+        self.dim = num_features
+        self.input_scale = math.sqrt(kernel.scale_for(key_dim))
+
+    def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
+        x = x * self.input_scale
+        projected, offset = self.project(x), _half_square(x) + math.log(2 * self.rows) / 2
+        return Scaled(None, torch.cat([projected - offset, -projected - offset], dim=-1))
+
+
+def _waves(projected: Float[Tensor, "*B T R"]) -> Float[Tensor, "*B T F"]:
+    """R^(-1/2) [cos, sin]."""
+    return torch.cat([projected.cos(), projected.sin()], dim=-1) / math.sqrt(projected.shape[-1])
+
+
+def _half_square(x: Float[Tensor, "*B T K"]) -> Float[Tensor, "*B T 1"]:
+    """|x|^2 / 2 of every row."""
+    return x.square().sum(-1, keepdim=True) / 2
