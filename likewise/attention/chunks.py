@@ -73,8 +73,9 @@ class Problem(NamedTuple):
 
     def unfold(self, rows: Float[Tensor, "B G rows X"]) -> Float[Tensor, "B H n X"]:
         """Rows of a piece back to heads."""
-        heads = self.q.shape[1] * self.q.shape[2]
-        return rows.reshape(rows.shape[0], heads, -1, rows.shape[-1]).to(self.q.dtype)
+        batch, groups, repeats = self.q.shape[:3]
+        by_head = rows.reshape(batch, groups * repeats, rows.shape[2] // repeats, rows.shape[3])
+        return by_head.to(self.q.dtype)
 
     def joined(self, pieces: list[Tensor]) -> Tensor:
         """All outputs from those of the pieces."""
@@ -94,7 +95,7 @@ def attend_causally(
     if length <= 1:
         prefix = problem.absorbed(prefix, 0, positions)
         return problem.everything_read(prefix), prefix
-    chunk = block_size * max(1, (chunk_size or default_chunk()) // block_size)
+    chunk = block_size * max(1, (chunk_size or default_chunk(prefix)) // block_size)
     start = past // block_size * block_size
     prefix = problem.absorbed(prefix, 0, start)
     outputs: list[Tensor] = []
@@ -112,9 +113,9 @@ def attend_causally(
     return problem.joined(outputs), prefix
 
 
-def default_chunk() -> int:
-    """Rows per chunk: long enough for fast products; short in compiled graphs, which cannot avoid the pairwise path."""
-    return 16 if torch.compiler.is_compiling() else 64
+def default_chunk(prefix: Prefix) -> int:
+    """Rows per chunk: long enough for fast products; short where a compiled graph cannot avoid the pairwise path."""
+    return 16 if torch.compiler.is_compiling() and prefix.scale is not None else 64
 
 
 def triangle(repeats: int, diagonal: int) -> Keep:

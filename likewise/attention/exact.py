@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from likewise.attention.kernels import Exponential, SimilarityKernel
 from likewise.attention.masks import Structure, check_pair_mask, check_structure, check_tensors, hide, visible, wide
-from likewise.checks import require
+from likewise.checks import refuse, require
 from likewise.similarity import products
 
 
@@ -42,6 +42,7 @@ def softmax_attention(
     Paper: Attention Is All You Need, arXiv 1706.03762, eq. 1.
     """
     where = "softmax_attention"
+    check_tensors(where, q, k, v)
     kernel = Exponential(scale)
     require(0 <= dropout < 1, where, "dropout", "be at least 0 and below 1", dropout)
     structure = Structure(causal, mask, sequence_ids, prefix_lengths, block_size)
@@ -49,7 +50,6 @@ def softmax_attention(
     if k.shape[2] == 0 or q.shape[2] == 0:
         return kernel_attention(q, k, v, kernel=kernel, **structure._asdict())
     if causal and structure.is_plain() and q.shape[2] == k.shape[2]:
-        check_tensors(where, q, k, v)
         grouped = q.shape[1] != k.shape[1]
         return functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=grouped, **options)
     problem = _fold(where, q, k, v, structure)
@@ -80,6 +80,8 @@ def kernel_attention(
     >>> kernel_attention(q, k, v, kernel=Polynomial(degree=2, constant=1.0)).item()  # weights 9 and 1
     1.0
     """
+    if not isinstance(kernel, SimilarityKernel):
+        refuse("kernel_attention", "kernel", "be a kernel", repr(kernel), "For example kernel=Gaussian().")
     problem = _fold("kernel_attention", q, k, v, Structure(causal, mask, sequence_ids, prefix_lengths, block_size))
     dtype = wide(q.dtype)
     queries, keys, values = problem.q.to(dtype), problem.k.to(dtype), problem.v.to(dtype)

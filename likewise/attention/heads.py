@@ -10,7 +10,7 @@ from likewise.attention.exact import argmax_attention, kernel_attention, softmax
 from likewise.attention.features import FeatureMap
 from likewise.attention.kernels import SimilarityKernel
 from likewise.attention.linear import linear_attention
-from likewise.attention.masks import Structure
+from likewise.attention.masks import Structure, check_key_mask
 from likewise.attention.state import LinearState
 from likewise.checks import require, require_count
 
@@ -170,8 +170,7 @@ class MultiHeadAttention(nn.Module):
         source = x if context is None else context
         self._check_input("context", source)
         if mask is not None and mask.dim() == 2:
-            rule = f"have shape (B, S) = {tuple(source.shape[:2])}"
-            require(mask.shape == source.shape[:2], "MultiHeadAttention", "mask", rule, tuple(mask.shape))
+            check_key_mask("MultiHeadAttention", mask, (source.shape[0], source.shape[1]))
             source = source.masked_fill(
                 ~mask[:, :, None], 0
             )  # NaN in padding must not reach the projections' gradients
@@ -192,6 +191,7 @@ class MultiHeadAttention(nn.Module):
         Decoding piece by piece gives what `forward(x, causal=True)` gives at once.
         """
         self._check_input("x", x)
+        check_key_mask("MultiHeadAttention.decode", mask, (x.shape[0], x.shape[1]))
         x = x if mask is None else x.masked_fill(~mask[:, :, None], 0)
         q, k, v = self._split(x, x)
         out, cache = self.attend.decode(q, k, v, cache, mask)

@@ -46,7 +46,7 @@ def linear_attention(
     structure = Structure(causal, mask, sequence_ids, prefix_lengths, block_size)
     check_tensors(where, q, k, v)
     check_features(where, features, k)
-    check_key_mask(where, mask, k)
+    check_key_mask(where, mask, (k.shape[0], k.shape[2]))
     check_structure(where, q, k, structure)
     if chunk_size is not None:
         require_count(where, "chunk_size", chunk_size)

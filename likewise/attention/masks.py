@@ -38,16 +38,15 @@ def check_tensors(where: str, q: Tensor, k: Tensor, v: Tensor) -> None:
     require(k.shape[3] == q.shape[3], where, "k", f"have the width of q, {q.shape[3]}", k.shape[3])
     require(v.shape[1] == k.shape[1], where, "v", f"have the heads of k, {k.shape[1]}", v.shape[1])
     require(v.shape[2] == k.shape[2], where, "v", f"have the positions of k, {k.shape[2]}", v.shape[2])
-    divides = k.shape[1] > 0 and q.shape[1] % k.shape[1] == 0
+    divides = min(q.shape[1], k.shape[1]) > 0 and q.shape[1] % k.shape[1] == 0
     require(divides, where, "q", f"have a multiple of the {k.shape[1]} heads of k and v", f"{q.shape[1]} heads")
 
 
-def check_key_mask(where: str, mask: Tensor | None, k: Tensor) -> None:
+def check_key_mask(where: str, mask: Tensor | None, shape: tuple[int, int]) -> None:
     """Refuse a mask that is not bool (B, S)."""
     if mask is None:
         return
     require(mask.dtype == torch.bool, where, "mask", "be bool, True where a key may be seen", mask.dtype)
-    shape = (k.shape[0], k.shape[2])
     hint = "A mask over pairs of query and key needs softmax_attention or kernel_attention." if mask.dim() == 4 else ""
     require(tuple(mask.shape) == shape, where, "mask", f"have shape (B, S) = {shape}", tuple(mask.shape), hint)
 

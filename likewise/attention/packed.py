@@ -23,7 +23,8 @@ def attend_packed(
     length, positions = problem.q.shape[3], problem.k.shape[2]
     if length == 0 or ids.numel() == 0:
         return problem.everything_read(problem.empty())
-    chunk = chunk_size or min(default_chunk(), max(16, positions // (1 + int((ids.diff(dim=1) != 0).sum(1).max()))))
+    mean = positions // (1 + int((ids.diff(dim=1) != 0).sum(1).max()))  # of the sequences in the row with most of them
+    chunk = chunk_size or min(default_chunk(problem.empty()), max(16, mean))
     layout = _Layout.of(ids, chunk)
     # Queries that are not there: rows of 0, whose outputs are dropped.
     whole = problem._replace(q=functional.pad(problem.q, (0, 0, positions - length, 0)))

@@ -239,7 +239,7 @@ class LinearState:
     def _check_next(self, where: str, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
         check_tensors(where, q, k, v)
         check_features(where, self.features, k)
-        check_key_mask(where, mask, k)
+        check_key_mask(where, mask, (k.shape[0], k.shape[2]))
         require(q.shape[2] == k.shape[2], where, "k", f"have the positions of q, {q.shape[2]}", k.shape[2])
         shape, mine = (k.shape[0], k.shape[1], v.shape[3]), (self.batch, self.kv_heads, self.value_dim)
         require(shape == mine, where, "k and v", f"have the state's (batch, kv_heads, value_dim) {mine}", shape)
