@@ -8,6 +8,9 @@ from typing import Any, Self
 import beartype
 
 
+_typed = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))  # an int is a float, as for type checkers
+
+
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
     """Beartype, which is shown methods one by one and so cannot know what Self is: there it takes anything.
 
@@ -15,7 +18,7 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     hints = function.__annotations__
     function.__annotations__ = {name: Any if hint is Self else hint for name, hint in hints.items()}
-    return beartype.beartype(function)
+    return _typed(function)
 
 
 def checked_functions() -> Iterator[tuple[object, str, object]]:

@@ -7,8 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from likewise.attention.features import FeatureMap, Scaled
-from likewise.attention.masks import hide, wide
+from likewise.attention.masks import hide
 from likewise.attention.prefix import Keep, Prefix
+from likewise.similarity import wide
 
 BLOCK = 512  # rows mapped at a time where no pairs are formed: features of 256 for 8 heads are then 4 MB
 

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from likewise.attention.kernels import Exponential, SimilarityKernel
-from likewise.attention.masks import Structure, check_pair_mask, check_structure, check_tensors, hide, visible, wide
+from likewise.attention.masks import Structure, check_pair_mask, check_structure, check_tensors, hide, visible
 from likewise.checks import refuse, require
-from likewise.similarity import products
+from likewise.similarity import products, wide
 
 
 def softmax_attention(
@@ -48,7 +48,9 @@ def softmax_attention(
     structure = Structure(causal, mask, sequence_ids, prefix_lengths, block_size)
     options: dict[str, Any] = {"dropout_p": dropout, "scale": kernel.scale_for(q.shape[-1])}
     if k.shape[2] == 0 or q.shape[2] == 0:
-        return kernel_attention(q, k, v, kernel=kernel, **structure._asdict())
+        check_pair_mask(where, mask, q, k)
+        check_structure(where, q, k, structure)
+        return no_pairs(q, k, v)
     if causal and structure.is_plain() and q.shape[2] == k.shape[2]:
         grouped = q.shape[1] != k.shape[1]
         return functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=grouped, **options)
@@ -121,7 +123,7 @@ def argmax_attention(
     """
     problem = _fold("argmax_attention", q, k, v, Structure(causal, mask, sequence_ids, prefix_lengths, block_size))
     if k.shape[2] == 0 or q.shape[2] == 0:
-        return kernel_attention(q, k, v, kernel=Exponential())
+        return no_pairs(q, k, v)
     dtype = wide(q.dtype)
     scores = products(problem.q.detach().to(dtype), problem.k.detach().to(dtype))
     if problem.allowed is not None:
@@ -167,6 +169,7 @@ class _Problem(NamedTuple):
     v: Tensor  # (B, G, S, V), unseen rows 0
     allowed: Tensor | None  # broadcasts to (B, G, R*T, S); rows that see nothing are open, so that softmax is finite
     awake: Tensor | None  # broadcasts to (B, H, T, 1): rows that see something
+    broken: Tensor | None  # (B, H, T, 1): those of them whose query is not finite
 
 
 def _fold(where: str, q: Tensor, k: Tensor, v: Tensor, structure: Structure) -> _Problem:
@@ -175,20 +178,38 @@ def _fold(where: str, q: Tensor, k: Tensor, v: Tensor, structure: Structure) -> 
     check_pair_mask(where, structure.mask, q, k)
     check_structure(where, q, k, structure)
     heads, groups, length, positions = q.shape[1], k.shape[1], q.shape[2], k.shape[2]
-    folded = q.reshape(q.shape[0], groups, heads // groups * length, q.shape[3])
+    shape = q.shape[0], groups, heads // groups * length, q.shape[3]
     allowed = visible(length, positions, structure, q.device)
     if allowed is None:
-        return _Problem(folded, k, v, None, None)
+        return _Problem(q.reshape(shape), k, v, None, None, None)
     awake = allowed.any(-1, keepdim=True)
+    q, broken = shield(q)
     seen = allowed.any(2).any(1)
     allowed = allowed | ~awake
     if heads != groups and allowed.shape[1:3] != (1, 1):
         each = allowed.expand(allowed.shape[0], heads, length, positions)
-        allowed = each.reshape(allowed.shape[0], groups, folded.shape[2], positions)
-    return _Problem(folded, hide(k, seen), hide(v, seen), allowed, awake)
+        allowed = each.reshape(allowed.shape[0], groups, shape[2], positions)
+    return _Problem(q.reshape(shape), hide(k, seen), hide(v, seen), allowed, awake, broken & awake)
 
 
 def _unfold(out: Tensor, q: Tensor, problem: _Problem) -> Tensor:
-    """Rows back to heads, and rows that see nothing to 0."""
+    """Rows back to heads, rows that see nothing to 0, and broken queries that see something to NaN."""
     out = out.reshape(*q.shape[:3], out.shape[-1])
-    return out if problem.awake is None else out.masked_fill(~problem.awake, 0)
+    if problem.awake is None or problem.broken is None:
+        return out
+    return out.masked_fill(~problem.awake, 0).masked_fill(problem.broken, torch.nan)
+
+
+def shield(q: Float[Tensor, "B H T K"]) -> tuple[Float[Tensor, "B H T K"], Bool[Tensor, "B H T 1"]]:
+    """q with 0 for the queries that are not finite, and which those were.
+
+    Queries of padding may be NaN. Their own outputs are, but in the backward pass 0 * NaN must not reach the others.
+    """
+    broken = ~q.isfinite().all(dim=-1, keepdim=True)
+    return q.masked_fill(broken, 0), broken
+
+
+def no_pairs(q: Float[Tensor, "B H T K"], k: Float[Tensor, "B G S K"], v: Float[Tensor, "B G S V"]) -> Tensor:
+    """Attention without a query or without a key: zeros, through which gradients of zeros flow."""
+    folded = q.reshape(q.shape[0], k.shape[1], q.shape[1] // k.shape[1] * q.shape[2], q.shape[3])
+    return (products(folded, k) @ v).reshape(*q.shape[:3], v.shape[3])

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from likewise.attention.kernels import Exponential, Induced, Polynomial, SimilarityKernel, Truncated
 from likewise.checks import require, require_count
+from likewise.similarity import wide
 
 
 class Scaled(NamedTuple):
@@ -72,12 +73,12 @@ class FeatureMap(nn.Module, ABC):
     def queries(self, x: Float[Tensor, "*B T K"]) -> Float[Tensor, "*B T F"]:
         """phi of queries, as a plain tensor."""
         self.check_width(x)
-        return self.split_queries(x).plain()
+        return self.split_queries(x.to(wide(x.dtype))).plain().to(x.dtype)
 
     def keys(self, x: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B S F"]:
         """phi of keys, as a plain tensor."""
         self.check_width(x)
-        return self.split_keys(x).plain()
+        return self.split_keys(x.to(wide(x.dtype))).plain().to(x.dtype)
 
     @property
     def projection_id(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -34,7 +35,6 @@ class SimilarityKernel(ABC):
 class Exponential(SimilarityKernel):
     """exp(scale q.k), the kernel of softmax attention; scale is 1/sqrt(K) unless given.
 
-    >>> import torch
     >>> Exponential(scale=1.0).log(torch.tensor([[1.0, 1.0, 2.0]]), torch.tensor([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0]]))
     tensor([[ 3., 11.]])
     """
@@ -43,7 +43,9 @@ class Exponential(SimilarityKernel):
     positive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require(self.scale is None or self.scale > 0, "Exponential", "scale", "be a positive number", self.scale)
+        require(
+            self.scale is None or 0 < self.scale < math.inf, "Exponential", "scale", "be a positive number", self.scale
+        )
 
     def scale_for(self, key_dim: int) -> float:
         """The factor in front of q.k for keys of this width."""
@@ -60,7 +62,6 @@ class Exponential(SimilarityKernel):
 class Gaussian(SimilarityKernel):
     """exp(-|q - k|^2 / (2 variance)); variance is sqrt(K) unless given: softmax's kernel without the norms.
 
-    >>> import torch
     >>> Gaussian(variance=2.0).log(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [1.0, 2.0]]))
     tensor([[-2., -0.]])
     """
@@ -70,7 +71,11 @@ class Gaussian(SimilarityKernel):
 
     def __post_init__(self) -> None:
         require(
-            self.variance is None or self.variance > 0, "Gaussian", "variance", "be a positive number", self.variance
+            self.variance is None or 0 < self.variance < math.inf,
+            "Gaussian",
+            "variance",
+            "be a positive number",
+            self.variance,
         )
 
     def variance_for(self, key_dim: int) -> float:
@@ -88,7 +93,6 @@ class Gaussian(SimilarityKernel):
 class Polynomial(SimilarityKernel):
     """(q.k + constant)^degree. It can be 0, and for odd degrees negative, so it has no logarithm.
 
-    >>> import torch
     >>> Polynomial(degree=2, constant=1.0)(torch.tensor([[1.0, 1.0]]), torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
     tensor([[9., 1.]])
     """
@@ -99,7 +103,7 @@ class Polynomial(SimilarityKernel):
     def __post_init__(self) -> None:
         require_count("Polynomial", "degree", self.degree)
         # A negative constant gives a kernel that is no inner product of features.
-        require(self.constant >= 0, "Polynomial", "constant", "be at least 0", self.constant)
+        require(0 <= self.constant < math.inf, "Polynomial", "constant", "be at least 0", self.constant)
 
     def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
         return (products(q, k) + self.constant) ** self.degree
@@ -109,7 +113,6 @@ class Polynomial(SimilarityKernel):
 class Truncated(SimilarityKernel):
     """1 + s + s^2/2 with s = scale q.k: the exponential's Taylor series cut after the second order; at least 1/2.
 
-    >>> import torch
     >>> Truncated(scale=1.0)(torch.tensor([[1.0, 1.0]]), torch.tensor([[1.0, 1.0], [1.0, -2.0]]))
     tensor([[5.0000, 0.5000]])
     """
@@ -118,14 +121,17 @@ class Truncated(SimilarityKernel):
     positive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require(self.scale is None or self.scale > 0, "Truncated", "scale", "be a positive number", self.scale)
+        require(
+            self.scale is None or 0 < self.scale < math.inf, "Truncated", "scale", "be a positive number", self.scale
+        )
 
     def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
         s = Exponential(self.scale).log(q, k)
         return (1 + (1 + s).square()) / 2  # = 1 + s + s^2/2, as a sum of squares: positive however it is rounded
 
     def log(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
-        return self(q, k).log()
+        s = Exponential(self.scale).log(q, k)
+        return 2 * torch.hypot(torch.ones_like(s), 1 + s).log() - math.log(2)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from likewise.attention.chunks import Problem, attend_causally
+from likewise.attention.exact import no_pairs, shield
 from likewise.attention.features import FeatureMap
-from likewise.attention.masks import Structure, check_key_mask, check_structure, check_tensors
+from likewise.attention.masks import Structure, check_key_mask, check_structure, check_tensors, sees_something
 from likewise.attention.packed import attend_packed
 from likewise.checks import refuse, require, require_count
 
@@ -50,6 +51,20 @@ def linear_attention(
     check_structure(where, q, k, structure)
     if chunk_size is not None:
         require_count(where, "chunk_size", chunk_size)
+    if 0 in (q.shape[0], q.shape[2], k.shape[2]):
+        return no_pairs(q, k, v)
+    if mask is None:
+        return _attend(features, q, k, v, structure, chunk_size)
+    q, broken = shield(q)
+    awake = sees_something(q.shape[2], k.shape[2], structure)[:, None, :, None]
+    return _attend(features, q, k, v, structure, chunk_size).masked_fill(broken & awake, torch.nan)
+
+
+def _attend(
+    features: FeatureMap, q: Tensor, k: Tensor, v: Tensor, structure: Structure, chunk_size: int | None
+) -> Float[Tensor, "B H T V"]:
+    """Linear attention of checked arguments."""
+    causal, mask, sequence_ids, prefix_lengths, block_size = structure
     problem = Problem.fold(features, q, k, v, mask)
     if sequence_ids is not None:
         return attend_packed(problem, sequence_ids, causal=causal, chunk_size=chunk_size)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn import functional
 
 from likewise.checks import require, require_count
 
@@ -128,11 +129,32 @@ def visible(length: int, positions: int, structure: Structure, device: torch.dev
     return allowed
 
 
-def hide(x: Float[Tensor, "B G S X"], seen: Bool[Tensor, "#B S"] | None) -> Float[Tensor, "B G S X"]:
+def sees_something(length: int, positions: int, structure: Structure) -> Bool[Tensor, "B T"]:
+    """Which queries have a key that the (B, S) mask leaves, found without the T x S mask.
+
+    >>> sees_something(3, 3, Structure(causal=True, mask=torch.tensor([[False, True, True]])))
+    tensor([[False,  True,  True]])
+    """
+    causal, mask, sequence_ids, prefix_lengths, block_size = structure
+    assert mask is not None
+    at = torch.arange(length, device=mask.device).expand(mask.shape[0], length) + (positions - length)
+    start, stop = torch.zeros_like(at), torch.full_like(at, positions)
+    if causal:
+        size = 1 if block_size is None else block_size
+        stop = ((at // size + 1) * size).clamp(0, positions)
+    if prefix_lengths is not None:
+        stop = torch.maximum(stop, prefix_lengths[:, None])
+    if sequence_ids is not None:
+        everywhere = torch.arange(positions, device=mask.device).expand_as(mask)
+        change = sequence_ids.diff(dim=1) != 0
+        start = functional.pad(everywhere[:, 1:] * change, (1, 0)).cummax(dim=1).values[:, positions - length :]
+        last = functional.pad(everywhere[:, 1:].masked_fill(~change, positions), (0, 1), value=positions)
+        ends = last.flip(1).cummin(dim=1).values.flip(1)[:, positions - length :]
+        stop = torch.minimum(stop, ends)
+    before = functional.pad(mask.long().cumsum(dim=1), (1, 0))  # how many keys are left before each position
+    return before.gather(1, stop) > before.gather(1, start)
+
+
+def hide(x: Float[Tensor, "B G S X"], seen: Bool[Tensor, "#B #S"] | None) -> Float[Tensor, "B G S X"]:
     """Rows that nothing sees, set to 0: what stands there, even NaN, reaches neither outputs nor gradients."""
     return x if seen is None else x.masked_fill(~seen[:, None, :, None], 0)
-
-
-def wide(dtype: torch.dtype) -> torch.dtype:
-    """The dtype in which sums over positions are kept: float32 at least."""
-    return torch.promote_types(dtype, torch.float32)

@@ -111,7 +111,7 @@ class Prefix(NamedTuple):
         # What every feature is measured against: keys that all rows of the chunk are sure to see.
         reference = torch.where(self.scale == -torch.inf, start, torch.maximum(self.scale, zeroth))
         latest = torch.maximum(reference, log.amax(dim=-2, keepdim=True))
-        limit = _finite(reference) + JUMP[log.dtype]
+        limit = reference + JUMP[log.dtype]
         # Compiled graphs cannot look at values and always take the careful path.
         jumping = log > limit if torch.compiler.is_compiling() or bool((latest > limit).any()) else None
 

@@ -49,9 +49,9 @@ class RandomFeatures(FeatureMap):
 
     def _draw(self, generator: Generator | None) -> None:
         drawn = draw_frequencies(self.kv_heads, self.rows, self.key_dim or 0, sampler=self.sampler, generator=generator)
-        self.frequencies = drawn.to(self.frequencies)
-        content = self.frequencies.double().cpu().numpy().tobytes()
-        self.digest.fill_(int.from_bytes(hashlib.sha256(content).digest()[:8], "big", signed=True))
+        drawn = drawn.float()  # whatever the module's dtype: what is saved and loaded again is what was drawn
+        digest = int.from_bytes(hashlib.sha256(drawn.numpy().tobytes()).digest()[:8], "big", signed=True)
+        self.frequencies, self.digest = drawn.to(self.frequencies), torch.tensor(digest).to(self.digest)
 
     @property
     def projection_id(self) -> str:

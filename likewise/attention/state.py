@@ -18,9 +18,10 @@ from torch import Tensor
 from likewise.attention.chunks import Problem, attend_causally
 from likewise.attention.features import FeatureMap
 from likewise.attention.linear import check_features
-from likewise.attention.masks import check_key_mask, check_tensors, wide
+from likewise.attention.masks import check_key_mask, check_tensors, hide
 from likewise.attention.prefix import Prefix
 from likewise.checks import refuse, require, require_count
+from likewise.similarity import wide
 
 FORMAT = "likewise.LinearState/1"
 
@@ -121,7 +122,7 @@ class LinearState:
         mask: False for padding among the new positions; they count for `length` but leave nothing behind.
         """
         self._check_next("LinearState.prefill", q, k, v, mask)
-        problem = Problem.fold(self.features, q, k, v, mask)
+        problem = Problem.fold(self.features, hide(q, mask), k, v, mask)
         folded, whole, recent = self.memory or Memory(problem.empty(), problem.empty(), Rows(k, v, mask).part(0, 0))
         out, after = attend_causally(problem, whole)
         surplus = max(0, recent.length + k.shape[2] - self.lag)

@@ -1,0 +1,111 @@
+"""Products and squared distances of all pairs of rows."""
+
+import re
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from likewise.similarity import products, squared_distances
+from tests.tolerance import assert_close
+
+N, M, K = 7, 11, 5
+
+
+def draw(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(sum(shape) + seed))
+
+
+def pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """x_i and y_j side by side for all pairs."""
+    return x[..., :, None, :], y[..., None, :, :]
+
+
+def plain_squared_distances(x: Tensor, y: Tensor) -> Tensor:
+    """From the differences, which cancel nothing but take N M K numbers."""
+    one, other = pairs(x.double(), y.double())
+    return (one - other).square().sum(-1)
+
+
+batches = st.sampled_from([(), (2,), (2, 3)])
+sizes = st.integers(0, 7)
+
+
+@settings(max_examples=50)
+@given(batches, sizes, sizes, sizes, st.integers(0, 99))
+def test_products_are_those_of_all_pairs(batch: tuple[int, ...], rows: int, others: int, width: int, seed: int) -> None:
+    x, y = draw(*batch, rows, width, seed=seed), draw(*batch, others, width, seed=seed + 1)
+    one, other = pairs(x, y)
+    assert_close(products(x, y), (one * other).sum(-1), atol=1e-14)  # sums that cancel
+
+
+@settings(max_examples=50)
+@given(batches, sizes, sizes, sizes, st.integers(0, 99))
+def test_squared_distances_are_those_of_all_pairs(
+    batch: tuple[int, ...], rows: int, others: int, width: int, seed: int
+) -> None:
+    x, y = draw(*batch, rows, width, seed=seed), draw(*batch, others, width, seed=seed + 1)
+    assert_close(squared_distances(x, y), plain_squared_distances(x, y), atol=1e-13)  # pairs that nearly coincide
+
+
+def test_values_by_hand() -> None:
+    x, y = torch.tensor([[1.0, 2.0], [0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0], [1.0, 2.0]])
+    assert torch.equal(products(x, y), torch.tensor([[11.0, 2.0, 5.0], [0.0, 0.0, 0.0]]))
+    assert_close(squared_distances(x, y), torch.tensor([[8.0, 2.0, 0.0], [25.0, 1.0, 5.0]]), atol=1e-6)  # the 0
+
+
+def test_gradients_are_those_of_the_values() -> None:
+    inputs = draw(2, 3, K).requires_grad_(), draw(2, 4, K).requires_grad_()
+    for function in (products, squared_distances):
+        assert torch.autograd.gradcheck(function, inputs)
+        assert torch.autograd.gradgradcheck(function, inputs)
+
+
+def test_squared_distances_are_never_negative() -> None:
+    x = draw(101, K).float()
+    assert squared_distances(x, x.clone()).min() >= 0
+    centred = x - x.mean(dim=0)
+    squares = centred.square().sum(-1)
+    assert (squares[:, None] + squares - 2 * centred @ centred.mT).min() < 0  # without the clamp
+
+
+def near_duplicates() -> tuple[Tensor, Tensor]:
+    """Rows of multiples of 2^-8 below 1 beside 4096: exact in float32, and so are their differences."""
+    steps = torch.randint(0, 256, (N + M, K), generator=torch.Generator().manual_seed(0))
+    rows = 4096 + steps.float() / 256
+    return rows[:N], rows[N:]
+
+
+def test_large_common_offset_costs_no_digits() -> None:
+    x, y = near_duplicates()
+    assert_close(squared_distances(x, y), plain_squared_distances(x, y).float())
+
+
+def test_row_that_lies_far_out_costs_the_others_no_digits() -> None:
+    x, y = near_duplicates()
+    with_outlier = torch.cat([y, torch.full((1, K), 1e6)])
+    assert_close(squared_distances(x, with_outlier)[:, :M], plain_squared_distances(x, y).float())
+
+
+def test_without_centring_a_large_common_offset_costs_all_digits() -> None:
+    x, y = near_duplicates()
+    uncentred = x.square().sum(-1)[:, None] + y.square().sum(-1) - 2 * x @ y.mT
+    assert (uncentred / plain_squared_distances(x, y) - 1).abs().min() > 0.5
+
+
+def test_squared_distances_do_not_see_a_common_shift() -> None:
+    x, y, shift = draw(N, K), draw(M, K), draw(K)
+    assert_close(squared_distances(x + shift, y + shift), squared_distances(x, y))
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize(("width", "other"), [(3, 5), (1, 5), (5, 1), (5, 0)])
+@pytest.mark.parametrize("rows", [M, 0])
+def test_rows_of_another_width_are_refused(width: int, other: int, rows: int) -> None:
+    message = re.escape(f"y must have the width of x, {width}; got {other}.")
+    with pytest.raises(ValueError, match=f"^products: {message}$"):
+        products(draw(N, width), draw(rows, other))
+    with pytest.raises(ValueError, match=f"^(squared_distances|products): {message}$"):
+        squared_distances(draw(N, width), draw(rows, other))
