@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import beartype
 
-
 _typed = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))  # an int is a float, as for type checkers
 
 
