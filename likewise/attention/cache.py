@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from likewise.attention.masks import check_key_mask
 from likewise.checks import require, require_count
 
 
@@ -68,15 +69,18 @@ class KeyValueCache:
         mask: Bool[Tensor, "B T"] | None = None,
     ) -> "KeyValueCache":
         """The cache after these positions."""
+        where = "KeyValueCache.append"
+        require(v.shape[2] == k.shape[2], where, "v", f"have the positions of k, {k.shape[2]}", v.shape[2])
+        check_key_mask(where, mask, (k.shape[0], k.shape[2]), k.device)
         seen = k.new_ones(k.shape[0], k.shape[2], dtype=torch.bool) if mask is None else mask
         length, masked = self.length + k.shape[2], self.masked or mask is not None
         if self.storage is None:
-            return KeyValueCache(length, _Storage(k, v, seen, length), masked)
+            return KeyValueCache(length, _Storage(k.clone(), v.clone(), seen.clone(), length), masked)
         old, new = self.storage.tensors, (k, v, seen)
         for name, a, b in zip(("k", "v"), old, new, strict=False):
             same = (a.shape[:2], a.shape[3], a.dtype) == (b.shape[:2], b.shape[3], b.dtype)
             rule = f"have the cache's batch, heads, width and dtype {(*a.shape[:2], a.shape[3], a.dtype)}"
-            require(same, "KeyValueCache.append", name, rule, (*b.shape[:2], b.shape[3], b.dtype))
+            require(same, where, name, rule, (*b.shape[:2], b.shape[3], b.dtype))
         pieces = [(a.narrow(_axis(a), 0, self.length), b) for a, b in zip(old, new, strict=True)]
         if torch.is_grad_enabled() and any(x.requires_grad for x in (*old, *new)):
             return KeyValueCache(length, _Storage(*(torch.cat(p, dim=_axis(p[0])) for p in pieces), length), masked)

@@ -135,8 +135,13 @@ def argmax_attention(
 
 def ratio(numerator: Float[Tensor, "*B T V"], denominator: Float[Tensor, "*B T 1"]) -> Float[Tensor, "*B T V"]:
     """numerator / denominator without epsilon; 0, with gradient 0, where the denominator is exactly 0."""
+    return numerator * inverse(denominator)
+
+
+def inverse(denominator: Tensor) -> Tensor:
+    """1 / denominator, 0 where it is exactly 0."""
     zero = denominator == 0
-    return (numerator / denominator.masked_fill(zero, 1)).masked_fill(zero, 0)
+    return denominator.masked_fill(zero, 1).reciprocal().masked_fill(zero, 0)
 
 
 class _Pick(torch.autograd.Function):

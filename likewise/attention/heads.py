@@ -103,6 +103,8 @@ class Linear(Attend):
     def decode(self, q: Tensor, k: Tensor, v: Tensor, cache: Cache, mask: Tensor | None = None) -> tuple[Tensor, Cache]:
         require(isinstance(cache, LinearState), "Linear", "cache", "be a LinearState", type(cache).__name__)
         assert isinstance(cache, LinearState)
+        mine = self.features.projection_id
+        require(cache.projection_id == mine, "Linear", "cache", f"be of projection {mine}", cache.projection_id)
         return cache.prefill(q, k, v, mask=mask)
 
 
@@ -170,7 +172,7 @@ class MultiHeadAttention(nn.Module):
         source = x if context is None else context
         self._check_input("context", source)
         if mask is not None and mask.dim() == 2:
-            check_key_mask("MultiHeadAttention", mask, (source.shape[0], source.shape[1]))
+            check_key_mask("MultiHeadAttention", mask, (source.shape[0], source.shape[1]), x.device)
             source = source.masked_fill(
                 ~mask[:, :, None], 0
             )  # NaN in padding must not reach the projections' gradients
@@ -191,7 +193,7 @@ class MultiHeadAttention(nn.Module):
         Decoding piece by piece gives what `forward(x, causal=True)` gives at once.
         """
         self._check_input("x", x)
-        check_key_mask("MultiHeadAttention.decode", mask, (x.shape[0], x.shape[1]))
+        check_key_mask("MultiHeadAttention.decode", mask, (x.shape[0], x.shape[1]), x.device)
         x = x if mask is None else x.masked_fill(~mask[:, :, None], 0)
         q, k, v = self._split(x, x)
         out, cache = self.attend.decode(q, k, v, cache, mask)

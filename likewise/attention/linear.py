@@ -47,7 +47,7 @@ def linear_attention(
     structure = Structure(causal, mask, sequence_ids, prefix_lengths, block_size)
     check_tensors(where, q, k, v)
     check_features(where, features, k)
-    check_key_mask(where, mask, (k.shape[0], k.shape[2]))
+    check_key_mask(where, mask, (k.shape[0], k.shape[2]), q.device)
     check_structure(where, q, k, structure)
     if chunk_size is not None:
         require_count(where, "chunk_size", chunk_size)
@@ -90,3 +90,5 @@ def check_features(where: str, features: FeatureMap, k: Tensor) -> None:
     require(features.kv_heads in (1, k.shape[1]), where, "features", rule, features.kv_heads)
     rule = f"have key_dim = {k.shape[3]}, the width of k"
     require(features.key_dim in (None, k.shape[3]), where, "features", rule, features.key_dim)
+    for buffer in features.buffers():
+        require(buffer.device == k.device, where, "features", f"be on the device of k, {k.device}", buffer.device)

@@ -43,10 +43,11 @@ def check_tensors(where: str, q: Tensor, k: Tensor, v: Tensor) -> None:
     require(divides, where, "q", f"have a multiple of the {k.shape[1]} heads of k and v", f"{q.shape[1]} heads")
 
 
-def check_key_mask(where: str, mask: Tensor | None, shape: tuple[int, int]) -> None:
+def check_key_mask(where: str, mask: Tensor | None, shape: tuple[int, int], device: torch.device) -> None:
     """Refuse a mask that is not bool (B, S)."""
     if mask is None:
         return
+    _check_device(where, "mask", mask, device)
     require(mask.dtype == torch.bool, where, "mask", "be bool, True where a key may be seen", mask.dtype)
     hint = "A mask over pairs of query and key needs softmax_attention or kernel_attention." if mask.dim() == 4 else ""
     require(tuple(mask.shape) == shape, where, "mask", f"have shape (B, S) = {shape}", tuple(mask.shape), hint)
@@ -56,6 +57,7 @@ def check_pair_mask(where: str, mask: Tensor | None, q: Tensor, k: Tensor) -> No
     """Refuse a mask that is neither bool (B, S) nor bool and broadcastable to (B, H, T, S)."""
     if mask is None:
         return
+    _check_device(where, "mask", mask, q.device)
     require(mask.dtype == torch.bool, where, "mask", "be bool, True where a query may attend", mask.dtype)
     whole = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
     keys = tuple(mask.shape) == (whole[0], whole[3])
@@ -73,12 +75,14 @@ def check_structure(where: str, q: Tensor, k: Tensor, structure: Structure) -> N
     require(len(given) <= 1, where, "structure", rule, " and ".join(given))
     readable = not torch.compiler.is_compiling()  # inside a compiled graph the values cannot be looked at
     if sequence_ids is not None:
+        _check_device(where, "sequence_ids", sequence_ids, q.device)
         _check_integers(where, "sequence_ids", sequence_ids, (batch, positions))
         rule = f"have at most the {positions} positions that sequence_ids describes"
         require(length <= positions, where, "q", rule, length)
         unbroken = not readable or _runs_are_unbroken(sequence_ids)
         require(unbroken, where, "sequence_ids", "give each sequence one unbroken run", "an id that comes back")
     if prefix_lengths is not None:
+        _check_device(where, "prefix_lengths", prefix_lengths, q.device)
         _check_integers(where, "prefix_lengths", prefix_lengths, (batch,))
         require(causal, where, "prefix_lengths", "come with causal=True", "causal=False")
         inside = not readable or bool(((prefix_lengths >= 0) & (prefix_lengths <= positions)).all())
@@ -86,6 +90,10 @@ def check_structure(where: str, q: Tensor, k: Tensor, structure: Structure) -> N
     if block_size is not None:
         require_count(where, "block_size", block_size)
         require(causal, where, "block_size", "come with causal=True", "causal=False")
+
+
+def _check_device(where: str, name: str, x: Tensor, device: torch.device) -> None:
+    require(x.device == device, where, name, f"be on the device of q, {device}", x.device)
 
 
 def _check_integers(where: str, name: str, x: Tensor, shape: tuple[int, ...]) -> None:

@@ -60,9 +60,9 @@ class Prefix(NamedTuple):
     def absorb(self, keys: Scaled, values: Float[Tensor, "B G S V1"]) -> "Prefix":
         """The prefix after these keys."""
         if keys.log is None or self.scale is None:
-            return Prefix(_plus_product(self.sums, keys.plain().mT, values), None)
+            return Prefix(plus_product(self.sums, keys.plain().mT, values), None)
         scale = torch.maximum(self.scale, keys.log.detach().amax(dim=-2, keepdim=True))
-        return Prefix(_plus_product(self.relative_to(scale), _weights(keys, scale).mT, values), scale)
+        return Prefix(plus_product(self.relative_to(scale), _weights(keys, scale).mT, values), scale)
 
     def merge(self, other: "Prefix") -> "Prefix":
         """The prefix of both runs of keys: associative and commutative."""
@@ -102,29 +102,50 @@ class Prefix(NamedTuple):
         All rows must see key 0 or, where this prefix is empty, all rows that see any key must see key `first` (B, 1,
         1, 1).
         """
+        chunk = self.measure(queries, keys, first)
+        pairs = keep(chunk.factors @ chunk.weights.mT)
+        sums = Sums(plus_product(chunk.factors @ chunk.before, pairs, values), chunk.scale)
+        after = chunk.after(values)
+        if chunk.jumping is None:
+            return sums, after
+        # Added to what the others get, never instead of it: rows and heads in which nothing jumps keep every bit.
+        assert keys.log is not None
+        far = Scaled(keys.value, keys.log.masked_fill(~chunk.jumping, -torch.inf))
+        return sums | _attend_pairwise(queries, far, values, keep), after.absorb(far, values)
+
+    def measure(self, queries: Scaled, keys: Scaled, first: Tensor | None) -> "Chunk":
+        """A chunk's features, and this prefix, against the reference that all of the chunk's rows share."""
         if keys.log is None or self.scale is None:
-            pairs = keep(queries.plain() @ keys.plain().mT)
-            return Sums(_plus_product(self.read(queries).total, pairs, values), None), self.absorb(keys, values)
+            return Chunk(queries.plain(), keys.plain(), self.sums, None, None, None, None)
         log = keys.log.detach()
         zeroth = log[:, :, :1]
         start = zeroth if first is None else log.gather(2, first.expand(*zeroth.shape))
-        # What every feature is measured against: keys that all rows of the chunk are sure to see.
+        # Keys that all rows of the chunk are sure to see.
         reference = torch.where(self.scale == -torch.inf, start, torch.maximum(self.scale, zeroth))
         latest = torch.maximum(reference, log.amax(dim=-2, keepdim=True))
         limit = reference + JUMP[log.dtype]
         # Compiled graphs cannot look at values and always take the careful path.
         jumping = log > limit if torch.compiler.is_compiling() or bool((latest > limit).any()) else None
-
         near = keys if jumping is None else Scaled(keys.value, keys.log.masked_fill(jumping, -torch.inf))
         factors, scale = _factors(queries, reference)
-        weights, before = _weights(near, reference), self.relative_to(reference)
-        pairs = keep(factors @ weights.mT)
-        sums = Sums(_plus_product(factors @ before, pairs, values), scale)
-        if jumping is None:
-            after = Prefix(_plus_product(before, weights.mT, values), reference)
-            return sums, Prefix(after.relative_to(latest), latest)
-        far = Scaled(keys.value, keys.log.masked_fill(~jumping, -torch.inf))
-        return sums | _attend_pairwise(queries, far, values, keep), self.absorb(keys, values)
+        return Chunk(factors, _weights(near, reference), self.relative_to(reference), scale, reference, latest, jumping)
+
+
+class Chunk(NamedTuple):
+    """A chunk whose features are plain numbers: phi(q).phi(k) is factors . weights, times exp(scale)."""
+
+    factors: Tensor  # (B, G, rows, F)
+    weights: Tensor  # (B, G, S, F), 0 where `jumping`
+    before: Tensor  # (B, G, F, V + 1): the prefix's sums against the same reference
+    scale: Tensor | None  # (B, G, rows, 1)
+    reference: Tensor | None  # (B, G, 1, F) or (B, G, 1, 1)
+    latest: Tensor | None  # the running maximum after the chunk
+    jumping: Tensor | None  # features of keys too far above the reference to be exponentiated against it
+
+    def after(self, values: Float[Tensor, "B G S V1"]) -> Prefix:
+        """The prefix after the chunk, of which nothing jumps."""
+        sums = Prefix(plus_product(self.before, self.weights.mT, values), self.reference)
+        return sums if self.latest is None else Prefix(sums.relative_to(self.latest), self.latest)
 
 
 def _attend_pairwise(queries: Scaled, keys: Scaled, values: Tensor, keep: Keep) -> Sums:
@@ -157,7 +178,7 @@ def _weights(keys: Scaled, reference: Tensor) -> Tensor:
     return weights if keys.value is None else keys.value * weights
 
 
-def _plus_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
+def plus_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """base + left @ right, in one pass."""
     flat = torch.baddbmm(base.flatten(0, 1), left.flatten(0, 1), right.flatten(0, 1))
     return flat.unflatten(0, base.shape[:2])

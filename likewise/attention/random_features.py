@@ -60,8 +60,9 @@ class RandomFeatures(FeatureMap):
     def project(self, x: Float[Tensor, "*B T K"]) -> Float[Tensor, "*B T R"]:
         """w_r . x for every frequency; query heads use the frequencies of their key-value head."""
         frequencies = self.frequencies.to(x.dtype)
+        x = x.contiguous()  # how the product rounds must not depend on where x came from
         if self.kv_heads == 1:
-            return x @ frequencies[0].mT
+            return (x.flatten(0, -2) @ frequencies[0].mT).unflatten(0, x.shape[:-1])
         grouped = x.unflatten(-3, (self.kv_heads, -1))
         return (grouped @ frequencies[:, None].mT).flatten(-4, -3)
 

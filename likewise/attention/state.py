@@ -159,6 +159,7 @@ class LinearState:
         require(positions <= kept, where, "positions", f"be at most {kept}, the positions still kept", positions, hint)
         if self.memory is None or positions == 0:
             return self
+        self._check_projection(where, self.features.projection_id)
         recent = self.memory.recent.part(0, kept - positions)
         return replace(self, length=self.length - positions, memory=self._remember(self.memory.folded, recent))
 
@@ -167,9 +168,12 @@ class LinearState:
         mine = (self.batch, self.kv_heads, self.value_dim, self.lag)
         theirs = (after.batch, after.kv_heads, after.value_dim, after.lag)
         require(mine == theirs, "LinearState.merge", "after", f"have (batch, kv_heads, value_dim, lag) {mine}", theirs)
-        self._check_projection("LinearState.merge", after.projection_id)
+        for projection_id in (after.projection_id, self.features.projection_id):
+            self._check_projection("LinearState.merge", projection_id)
         if self.memory is None or after.memory is None:
             return after if self.memory is None else self
+        dtypes = [[x.dtype for x in (m.folded.sums, m.recent.keys)] for m in (self.memory, after.memory)]
+        require(dtypes[0] == dtypes[1], "LinearState.merge", "after", f"have the dtypes {dtypes[0]}", dtypes[1])
         length = self.length + after.length
         if after.length > after.memory.recent.length:  # some of its positions are folded, so all of ours must be
             folded = self.memory.whole.merge(after.memory.folded)
@@ -232,15 +236,18 @@ class LinearState:
     def _map(self, change: Callable[[Tensor], Tensor]) -> "LinearState":
         if self.memory is None:
             return self
-        (sums, scale), _, (keys, values, seen) = self.memory
-        folded = Prefix(change(sums), None if scale is None else change(scale))
+        folded, whole, (keys, values, seen) = self.memory
         recent = Rows(change(keys), change(values), None if seen is None else change(seen))
-        return replace(self, memory=self._remember(folded, recent))
+        changed = Prefix(change(folded.sums), None if folded.scale is None else change(folded.scale))
+        if whole is folded:
+            return replace(self, memory=Memory(changed, changed, recent))
+        both = Prefix(change(whole.sums), None if whole.scale is None else change(whole.scale))
+        return replace(self, memory=Memory(changed, both, recent))
 
     def _check_next(self, where: str, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
         check_tensors(where, q, k, v)
         check_features(where, self.features, k)
-        check_key_mask(where, mask, (k.shape[0], k.shape[2]))
+        check_key_mask(where, mask, (k.shape[0], k.shape[2]), k.device)
         require(q.shape[2] == k.shape[2], where, "k", f"have the positions of q, {q.shape[2]}", k.shape[2])
         shape, mine = (k.shape[0], k.shape[1], v.shape[3]), (self.batch, self.kv_heads, self.value_dim)
         require(shape == mine, where, "k and v", f"have the state's (batch, kv_heads, value_dim) {mine}", shape)

@@ -1,0 +1,209 @@
+"""Extreme logits and low precision: finite, and right against float64 brute force.
+
+Brute force gets the same rounded inputs, so only our own rounding is measured. In float32 a logarithm of size 300, as
+q, k ~ 6 N(0, I) give at K = 64, is rounded by 1.5e-5, and a weight by the same share of itself. An output is a mean
+of values with such weights: its error is a few times that share of the largest value, not of the entry itself. Hence
+1e-4 of the largest entry, `assert_same_beside_the_largest`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from likewise.attention import (
+    Elu,
+    Exponential,
+    FeatureMap,
+    Gaussian,
+    Hyperbolic,
+    Positive,
+    SoftmaxFourier,
+    kernel_attention,
+    linear_attention,
+    softmax_attention,
+)
+from tests.attention import brute
+from tests.attention.drawing import (
+    Inputs,
+    Sizes,
+    assert_same_beside_the_largest,
+    draw,
+    seeded,
+    wild_rows,
+    with_gradients,
+)
+from tests.tolerance import assert_close
+
+DIRECTIONS = pytest.mark.parametrize("causal", [False, True], ids=["bidirectional", "causal"])
+WIDTHS = pytest.mark.parametrize("K", [16, 64])
+POSITIVE = pytest.mark.parametrize("name", ["Positive", "Hyperbolic"])
+HALF = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+PLACES = pytest.mark.parametrize("place", [0, 3, 70, -1])
+LENGTH = 97  # more than a chunk
+
+MAKE: dict[str, Callable[[int], FeatureMap]] = {
+    "Positive": lambda K: Positive(K, num_features=64, generator=seeded(1)),
+    "Hyperbolic": lambda K: Hyperbolic(K, num_features=64, generator=seeded(2)),
+    "SoftmaxFourier": lambda K: SoftmaxFourier(K, num_frequencies=64, generator=seeded(3)),
+}
+
+
+def extreme(K: int, *, size: float = 1.0) -> Inputs:
+    return draw(Sizes(B=1, G=1, T=LENGTH, S=LENGTH, K=K, V=7), seeded(5), size=size, dtype=torch.float32)
+
+
+@POSITIVE
+@WIDTHS
+@DIRECTIONS
+def test_linear_attention_is_right_at_extreme_logits(name: str, K: int, causal: bool) -> None:
+    features, inputs = MAKE[name](K), extreme(K, size=6.0)
+    ours = with_gradients(partial(linear_attention, features=features, causal=causal), *inputs)
+    plain = with_gradients(lambda *x: brute.linear(name, features, *x, {"causal": causal}), *inputs)
+    assert_same_beside_the_largest(ours, plain)
+
+
+@POSITIVE
+@PLACES
+@DIRECTIONS
+@pytest.mark.parametrize(("K", "factor"), [(16, 100.0), (64, -1e4), (16, 1e12)])
+def test_one_huge_key_is_right_wherever_it_stands(name: str, place: int, causal: bool, K: int, factor: float) -> None:
+    features, (q, k, v) = MAKE[name](K), extreme(K)
+    k[:, :, place] *= factor
+    # The keys are constant: a huge one's gradient is its own size times a difference that is rounding only.
+    ours = with_gradients(lambda q, v: linear_attention(q, k, v, features=features, causal=causal), q, v)
+    plain = with_gradients(lambda q, v: brute.linear(name, features, q, k, v, {"causal": causal}), q, v)
+    assert_same_beside_the_largest(ours, plain)
+
+
+@POSITIVE
+@PLACES
+def test_a_key_whose_square_overflows_is_as_if_absent(name: str, place: int) -> None:
+    features, (q, k, v) = MAKE[name](16), extreme(16)
+    k[:, :, place] *= 1e25
+    seen = torch.ones(1, LENGTH, dtype=torch.bool)
+    seen[:, place] = False
+    for causal in (False, True):
+        out = linear_attention(q, k, v, features=features, causal=causal)
+        expected = brute.linear(name, features, q, k, v, {"causal": causal, "mask": seen})
+        assert_same_beside_the_largest([out], [expected])
+
+
+@WIDTHS
+@DIRECTIONS
+@pytest.mark.parametrize(("size", "place"), [(6.0, None), (1.0, 3), (1.0, -3)])
+def test_waves_with_norms_are_right_where_they_do_not_cancel(
+    K: int, causal: bool, size: float, place: int | None
+) -> None:
+    features, (q, k, v) = MAKE["SoftmaxFourier"](K), extreme(K, size=size)
+    if place is not None:
+        k[:, :, place] *= 100  # outweighs all others: exp(+|k|^2/2)
+    w = brute.frequencies(features, q)
+    wild = brute.condition(brute.waves(None, norms=True), q, k, {"causal": causal}, w) > 20
+    assert (~wild).sum() > 3
+    out = linear_attention(q, k, v, features=features, causal=causal)
+    assert out.isfinite().all()
+    expected = brute.linear("SoftmaxFourier", features, q, k, v, {"causal": causal})
+    assert_same_beside_the_largest([out.masked_fill(wild, 0)], [expected.masked_fill(wild, 0)])
+
+
+@WIDTHS
+@DIRECTIONS
+@pytest.mark.parametrize("attend", [softmax_attention, partial(kernel_attention, kernel=Exponential())])
+def test_softmax_is_right_at_extreme_logits(attend: Callable[..., Tensor], K: int, causal: bool) -> None:
+    inputs = extreme(K, size=6.0)
+    plain = with_gradients(lambda *x: brute.kernel(brute.exponential(None), *x, {"causal": causal}), *inputs)
+    assert_same_beside_the_largest(with_gradients(partial(attend, causal=causal), *inputs), plain)
+
+
+@DIRECTIONS
+@PLACES
+@pytest.mark.parametrize("factor", [100.0, -1e4, 1e6])
+def test_the_gaussian_kernel_is_right_beside_one_huge_key(causal: bool, place: int, factor: float) -> None:
+    q, k, v = extreme(16)
+    k[:, :, place] *= factor
+    rows = slice(None) if place else slice(1, None)  # row 0 would see the huge key alone, exp(-|k|^2) of nothing
+    out = kernel_attention(q, k, v, kernel=Gaussian(), causal=causal)[:, :, rows]
+    expected = brute.kernel(brute.gaussian(None), q, k, v, {"causal": causal})[:, :, rows]
+    assert_same_beside_the_largest([out], [expected])
+
+
+@POSITIVE
+def test_all_keys_huge_or_all_far_apart_stays_finite(name: str) -> None:
+    features = MAKE[name](16)
+    q, k, v = extreme(16)
+    ramp = torch.logspace(-3, 5, LENGTH)[:, None]
+    for keys in (k * 1e5, k * ramp, k * ramp.flip(0)):
+        for causal in (False, True):
+            results = with_gradients(partial(linear_attention, features=features, causal=causal), q, keys, v)
+            assert all(result.isfinite().all() for result in results)
+            assert results[0].abs().max() <= v.abs().max() * (1 + 1e-5)  # a mean of values, with positive weights
+
+
+# Low precision: sums are kept in float32.
+
+MANY = 70_001  # ones: a float16 sum of them is infinite, a bfloat16 sum stops at 256
+
+
+@HALF
+@pytest.mark.parametrize("structure", [{}, {"causal": True}, {"sequence_ids": torch.zeros(1, MANY, dtype=torch.int64)}])
+def test_sums_of_seventy_thousand_ones_do_not_saturate(dtype: torch.dtype, structure: dict[str, Any]) -> None:
+    q, k = torch.zeros(1, 1, 2, 1, dtype=dtype), torch.zeros(1, 1, MANY, 1, dtype=dtype)
+    v = torch.ones(1, 1, MANY, 1, dtype=dtype)
+    v[:, :, ::2] = 0.5  # the mean is 3/4
+    for features in (Elu(), Positive(1, num_features=1, generator=seeded(7))):
+        out = linear_attention(q, k, v, features=features, chunk_size=512, **structure)
+        assert out.dtype == dtype
+        assert_close(out, torch.full((1, 1, 2, 1), 0.75))
+
+
+@HALF
+def test_exact_sums_of_seventy_thousand_ones_do_not_saturate(dtype: torch.dtype) -> None:
+    q, k = torch.zeros(1, 1, 2, 1, dtype=dtype), torch.zeros(1, 1, MANY, 1, dtype=dtype)
+    v = torch.ones(1, 1, MANY, 1, dtype=dtype)
+    for kernel in (brute.KERNELS["Exponential"][0], brute.KERNELS["Polynomial"][0]):
+        assert_close(kernel_attention(q, k, v, kernel=kernel), torch.ones(1, 1, 2, 1))
+    assert_close(softmax_attention(q, k, v), torch.ones(1, 1, 2, 1))
+
+
+@HALF
+@DIRECTIONS
+@pytest.mark.parametrize("name", brute.MAPS)
+def test_low_precision_inputs_are_close_to_brute_force(name: str, causal: bool, dtype: torch.dtype) -> None:
+    features = brute.MAPS[name].make(5, 1, seeded(11))
+    inputs = draw(Sizes(T=53, S=61), seeded(13), size=0.5, dtype=dtype)
+    wild = wild_rows(name, features, inputs, {"causal": causal})
+    out = linear_attention(*inputs, features=features, causal=causal)
+    assert out.dtype == dtype
+    expected = brute.linear(name, features, *inputs, {"causal": causal})
+    assert_close(out.masked_fill(wild, 0), expected.masked_fill(wild, 0))
+
+
+@HALF
+@DIRECTIONS
+@pytest.mark.parametrize("name", brute.KERNELS)
+def test_low_precision_inputs_of_kernels_are_close_to_brute_force(name: str, causal: bool, dtype: torch.dtype) -> None:
+    kernel, similarity = brute.KERNELS[name]
+    inputs = draw(Sizes(T=53, S=61), seeded(17), size=0.5, dtype=dtype)
+    out = kernel_attention(*inputs, kernel=kernel, causal=causal)
+    assert out.dtype == dtype
+    assert_close(out, brute.kernel(similarity, *inputs, {"causal": causal}))
+
+
+@HALF
+@DIRECTIONS
+def test_low_precision_inputs_of_softmax_are_close_to_brute_force(causal: bool, dtype: torch.dtype) -> None:
+    inputs = draw(Sizes(T=53, S=61), seeded(19), dtype=dtype)
+    out = softmax_attention(*inputs, causal=causal)
+    assert out.dtype == dtype
+    assert_close(out, brute.kernel(brute.exponential(None), *inputs, {"causal": causal}))
+
+
+def test_low_precision_extreme_logits_are_close_to_brute_force() -> None:
+    features = MAKE["Positive"](16)
+    inputs = tuple(x.bfloat16() for x in extreme(16, size=6.0))
+    out = linear_attention(*inputs, features=features, causal=True)
+    assert_close(out, brute.linear("Positive", features, *inputs, {"causal": True}))

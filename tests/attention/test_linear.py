@@ -1,0 +1,116 @@
+"""linear_attention is brute force, in values and in gradients, whatever the map, the shapes and the chunks."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from likewise.attention import Fourier, Relu, linear_attention
+from tests.attention import brute
+from tests.attention.drawing import SMALL, Sizes, assert_same, both, draw, seeded, wild_rows, with_gradients
+from tests.tolerance import assert_close
+
+PRIMES = st.sampled_from([1, 2, 3, 5, 7, 11, 13])
+DIRECTIONS = pytest.mark.parametrize("causal", [False, True], ids=["bidirectional", "causal"])
+EVERY_MAP = pytest.mark.parametrize("name", brute.MAPS)
+
+
+@EVERY_MAP
+@DIRECTIONS
+def test_few_rows_are_too_wild_to_compare(name: str, causal: bool) -> None:
+    features = brute.MAPS[name].make(5, 3, seeded(3))
+    wild = wild_rows(name, features, draw(Sizes(), seeded(4), size=SMALL), {"causal": causal})
+    assert wild.double().mean() < (0.1 if name in brute.SIGNED else 1e-9)
+
+
+@EVERY_MAP
+@DIRECTIONS
+@settings(max_examples=10)
+@given(
+    sizes=st.builds(
+        Sizes,
+        st.sampled_from([1, 2, 3]),
+        st.sampled_from([1, 2, 3]),
+        st.sampled_from([1, 2, 3]),
+        PRIMES,
+        PRIMES,
+        PRIMES,
+        PRIMES,
+    ),
+    chunk_size=st.sampled_from([1, 2, 7, None]),
+    own_frequencies=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_linear_is_brute_force_for_any_shape(
+    name: str, causal: bool, sizes: Sizes, chunk_size: int | None, own_frequencies: bool, seed: int
+) -> None:
+    generator = seeded(seed)
+    features = brute.MAPS[name].make(sizes.K, sizes.G if own_frequencies else 1, generator)
+    inputs = draw(sizes, generator, size=SMALL)
+    assert_same(*both(name, features, inputs, {"causal": causal}, chunk_size))
+
+
+@EVERY_MAP
+@DIRECTIONS
+@pytest.mark.parametrize("groups", [6, 3, 1])
+def test_linear_is_brute_force_for_grouped_heads(name: str, causal: bool, groups: int) -> None:
+    generator = seeded(groups)
+    sizes = Sizes(G=groups, repeats=6 // groups)
+    features = brute.MAPS[name].make(sizes.K, groups, generator)
+    assert_same(*both(name, features, draw(sizes, generator, size=SMALL), {"causal": causal}, 3))
+
+
+@pytest.mark.parametrize("name", ["Elu", "Quadratic", "SoftmaxFourier", "Positive"])
+@DIRECTIONS
+def test_linear_is_brute_force_beyond_every_default_chunk(name: str, causal: bool) -> None:
+    generator = seeded(5)
+    sizes = Sizes(B=1, G=1, repeats=2, T=547, S=563, K=3, V=2)
+    features = brute.MAPS[name].make(sizes.K, 1, generator)
+    assert_same(*both(name, features, draw(sizes, generator, size=SMALL), {"causal": causal}))
+
+
+@EVERY_MAP
+def test_the_chunk_size_does_not_matter(name: str) -> None:
+    generator = seeded(7)
+    features = brute.MAPS[name].make(5, 1, generator)
+    inputs = draw(Sizes(T=19, S=23), generator, size=SMALL)
+    whole, expected = both(name, features, inputs, {"causal": True}, 1000)
+    assert_same(whole, expected)
+    for chunk_size in (1, 2, 7, 19, 22, 23, None):
+        assert_same(both(name, features, inputs, {"causal": True}, chunk_size)[0], whole)
+
+
+def test_the_worked_causal_numbers_come_out() -> None:
+    q = torch.tensor([[1.0, 0.0], [1.0, 1.0]], dtype=torch.float64).view(1, 1, 2, 2)
+    k = torch.tensor([[1.0, 2.0], [3.0, 1.0]], dtype=torch.float64).view(1, 1, 2, 2)
+    v = torch.tensor([[1.0], [3.0]], dtype=torch.float64).view(1, 1, 2, 1)
+    out = linear_attention(q, k, v, features=Relu(), causal=True)
+    assert_close(out.flatten(), torch.tensor([1.0, 15 / 7], dtype=torch.float64))
+
+
+def test_a_denominator_of_exactly_zero_gives_zero_with_gradient_zero() -> None:
+    q = torch.tensor([[-1.0, 2.0], [1.0, 1.0]], dtype=torch.float64).view(1, 1, 2, 2)
+    k = torch.tensor([[3.0, -1.0], [5.0, -2.0]], dtype=torch.float64).view(1, 1, 2, 2)
+    v = torch.tensor([[7.0], [11.0]], dtype=torch.float64).view(1, 1, 2, 1)
+
+    def ours(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return linear_attention(q, k, v, features=Relu())
+
+    out, _, _, _ = with_gradients(ours, q, k, v)
+    assert_close(out.flatten(), torch.tensor([0.0, (3 * 7 + 5 * 11) / 8], dtype=torch.float64))
+    for gradient in with_gradients(ours, q, k, v, rows=slice(0, 1))[1:]:
+        assert torch.equal(gradient, torch.zeros_like(gradient))
+
+
+def test_a_negative_denominator_is_left_alone() -> None:
+    features = Fourier(1, num_frequencies=1, variance=1.0, generator=seeded(0))
+    features.frequencies.fill_(1.0)  # sim = cos(q - k)
+    q = torch.tensor([0.0], dtype=torch.float64).view(1, 1, 1, 1)
+    k = torch.tensor([torch.pi, 0.25], dtype=torch.float64).view(1, 1, 2, 1)
+    k[0, 0, 1, 0] = 2.0
+    v = torch.tensor([3.0, 5.0], dtype=torch.float64).view(1, 1, 2, 1)
+    expected = (-3 + 5 * torch.cos(torch.tensor(2.0, dtype=torch.float64))) / (
+        -1 + torch.cos(torch.tensor(2.0).double())
+    )
+    assert_close(linear_attention(q, k, v, features=features).flatten(), expected[None])
