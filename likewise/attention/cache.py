@@ -26,7 +26,7 @@ class _Storage:
 class KeyValueCache:
     """All keys and values so far, one set per key-value head. A value: `append` leaves the old cache as it was.
 
-    Appending is amortised: the storage doubles, and only a cache that is not the newest of its storage copies.
+    Without gradients, appending is amortised: the storage doubles, and only a cache that is not its newest copies.
 
     >>> cache = KeyValueCache.empty().append(torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 5))
     >>> cache.length, cache.append(torch.ones(1, 1, 1, 3), torch.ones(1, 1, 1, 5)).length, cache.length
@@ -82,10 +82,11 @@ class KeyValueCache:
             rule = f"have the cache's batch, heads, width and dtype {(*a.shape[:2], a.shape[3], a.dtype)}"
             require(same, where, name, rule, (*b.shape[:2], b.shape[3], b.dtype))
         pieces = [(a.narrow(_axis(a), 0, self.length), b) for a, b in zip(old, new, strict=True)]
-        if torch.is_grad_enabled() and any(x.requires_grad for x in (*old, *new)):
+        if torch.is_grad_enabled():  # what was read from the storage may be needed by a backward pass: leave it alone
             return KeyValueCache(length, _Storage(*(torch.cat(p, dim=_axis(p[0])) for p in pieces), length), masked)
         storage = self.storage
-        if storage.used != self.length or storage.keys.shape[2] < length:
+        frozen = storage.keys.is_inference() and not torch.is_inference_mode_enabled()
+        if storage.used != self.length or storage.keys.shape[2] < length or frozen:
             storage = _Storage(*(_with_room(a, 2 * length) for a, _ in pieces), self.length)
         for target, source in zip(storage.tensors, new, strict=True):
             target.narrow(_axis(target), self.length, k.shape[2]).copy_(source)

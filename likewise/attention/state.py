@@ -199,8 +199,13 @@ class LinearState:
 
     def save(self, path: str | Path) -> None:
         """Write the state to a safetensors file, with the id of the projection that it was made with."""
-        facts = {name: getattr(self, name) for name in ("batch", "kv_heads", "value_dim", "lag", "length")}
-        metadata = {"format": FORMAT, "projection_id": self.projection_id, "facts": json.dumps(facts)}
+        facts = {name: getattr(self, name) for name in ("batch", "kv_heads", "value_dim", "lag")}
+        metadata = {
+            "format": FORMAT,
+            "projection_id": self.projection_id,
+            "length": str(self.length),
+            "facts": json.dumps(facts),
+        }
         tensors = {name: x.detach().contiguous() for name, x in self._tensors().items() if not name.startswith("whole")}
         save_file(tensors, path, metadata)
 
@@ -216,14 +221,17 @@ class LinearState:
         except SafetensorError as error:
             refuse(where, "path", "be a safetensors file", f"{path} ({error})")
         require(metadata.get("format") == FORMAT, where, "path", f"hold a {FORMAT}", metadata.get("format"))
-        state = cls.empty(features, kv_heads=features.kv_heads, value_dim=0)
-        state._check_projection(where, metadata["projection_id"])
-        state = replace(state, **json.loads(metadata["facts"]))
-        if not tensors:
-            return state
-        folded = Prefix(tensors["folded.sums"], tensors.get("folded.scale"))
-        recent = Rows(tensors["recent.keys"], tensors["recent.values"], tensors.get("recent.seen"))
-        return replace(state, memory=state._remember(folded, recent))
+        try:
+            facts, projection_id = json.loads(metadata["facts"]), metadata["projection_id"]
+            state = replace(cls.empty(features, **facts), length=int(metadata["length"]), projection_id=projection_id)
+            state._check_projection(where, features.projection_id)
+            folded = recent = None
+            if tensors:
+                folded = Prefix(tensors["folded.sums"], tensors.get("folded.scale"))
+                recent = Rows(tensors["recent.keys"], tensors["recent.values"], tensors.get("recent.seen"))
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            refuse(where, "path", "hold all parts of a state", f"{path} ({error!r})")
+        return state if folded is None or recent is None else replace(state, memory=state._remember(folded, recent))
 
     def _remember(self, folded: Prefix, recent: Rows) -> Memory:
         return Memory(folded, recent.onto(folded, self.features), recent)

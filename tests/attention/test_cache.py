@@ -61,11 +61,14 @@ def test_descendants_of_one_cache_do_not_see_each_other(steps: list[tuple[int, i
     for seed, (parent, length) in enumerate(steps):
         cache, keys, values = family[parent % len(family)]
         k, v = rows(length, seed + 1)
-        family.append((cache.append(k, v), torch.cat([keys, k], dim=2), torch.cat([values, v], dim=2)))
+        with torch.no_grad():
+            longer = cache.append(k, v)
+        family.append((longer, torch.cat([keys, k], dim=2), torch.cat([values, v], dim=2)))
     for member in family:
         assert_holds(*member)
 
 
+@torch.no_grad()
 def test_only_the_second_descendant_copies() -> None:
     parent = KeyValueCache.empty().append(*rows(2)).append(*rows(1))
     first, second = parent.append(*rows(1, 1)), parent.append(*rows(1, 2))
@@ -75,6 +78,7 @@ def test_only_the_second_descendant_copies() -> None:
     assert torch.equal(second.keys[:, :, 3:], rows(1, 2)[0])
 
 
+@torch.no_grad()
 def test_appending_after_a_rollback_leaves_the_longer_cache_alone() -> None:
     longer = KeyValueCache.empty().append(*rows(3)).append(*rows(4, 1))
     other = longer.rollback(4).append(*rows(4, 2))
@@ -92,6 +96,7 @@ def test_a_cache_does_not_change_when_its_inputs_do() -> None:
     assert torch.equal(cache.mask, masks(2))
 
 
+@torch.no_grad()
 def test_growth_is_amortised() -> None:
     length, caches = 300, [KeyValueCache.empty()]
     for _ in range(length):
@@ -99,6 +104,25 @@ def test_growth_is_amortised() -> None:
     storages = {id(cache.storage): cache.storage for cache in caches if cache.storage is not None}
     assert len(storages) <= math.log2(length) + 2
     assert sum(storage.keys.shape[2] for storage in storages.values()) <= 4 * length
+
+
+def test_what_a_backward_pass_needs_is_left_alone() -> None:
+    with torch.no_grad():
+        cache = KeyValueCache.empty().append(*rows(2)).append(*rows(1))  # the storage has room
+    q = torch.ones_like(cache.keys, requires_grad=True)
+    total = (q * cache.keys).sum()
+    cache.append(*rows(1, 1))
+    total.backward()
+    assert q.grad is not None
+    assert torch.equal(q.grad, cache.keys)
+
+
+def test_a_cache_of_inference_mode_is_continued_outside_it() -> None:
+    with torch.inference_mode():
+        cache = KeyValueCache.empty().append(*rows(2)).append(*rows(1, 1))
+    with torch.no_grad():
+        longer = cache.append(*rows(1, 2))
+    assert torch.equal(longer.keys, torch.cat([rows(2)[0], rows(1, 1)[0], rows(1, 2)[0]], dim=2))
 
 
 def test_bytes_are_those_of_the_positions() -> None:

@@ -48,6 +48,7 @@ def expected_after(name: str, features: FeatureMap, before: list[Tensor], news: 
 @given(lengths=st.lists(st.integers(0, 7), min_size=2, max_size=4))
 @example(lengths=[4, 2])  # the second span is shorter than the lag,
 @example(lengths=[2, 7])  # and longer
+@example(lengths=[3, 1, 1])
 @example(lengths=[0, 3, 0, 6])
 def test_merging_spans_is_one_span(name: str, lag: int, lengths: list[int]) -> None:
     features, future = make(name), at(sequence(2, seed=2), 0)
