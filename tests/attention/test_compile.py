@@ -52,7 +52,7 @@ def test_compiled_is_eager(name: str, causal: bool) -> None:
     assert_compiles(FORMS[name], Sizes(T=T, S=T), {"causal": causal})
 
 
-@pytest.mark.parametrize("name", ["softmax", "Polynomial", "plain", "log"])
+@pytest.mark.parametrize("name", ["softmax", "Polynomial", "plain"])
 def test_compiled_is_eager_with_other_lengths_and_padding(name: str) -> None:
     mask = torch.rand(2, T + 4, generator=seeded(5)) > 0.3
     assert_compiles(FORMS[name], Sizes(T=T, S=T + 4), {"causal": True, "mask": mask})
@@ -64,10 +64,10 @@ def test_compiled_is_eager_under_structure(name: str, kind: str) -> None:
     assert_compiles(FORMS[name], Sizes(T=T, S=T), structures(T)[kind])
 
 
-def test_compiled_keys_that_jump_are_eager() -> None:
+def test_compiled_keys_that_jump_beside_padding_are_eager() -> None:
     q, k, v = draw(Sizes(T=T, S=T), seeded(7), dtype=torch.float32)
     k = k * torch.linspace(50, 0.1, T)[:, None]
-    attend = partial(LINEAR["log"], causal=True)
+    attend = partial(LINEAR["log"], causal=True, mask=torch.rand(2, T, generator=seeded(11)) > 0.3)
     compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
     # Eager works in one chunk of rows, compiled in several: their roundings differ, relative to values of order 1.
     assert_same(with_gradients(compiled, q, k, v), with_gradients(attend, q, k, v), atol=1e-4)

@@ -79,7 +79,7 @@ def problems(draw: st.DrawFn, kind: str) -> tuple[Sizes, dict[str, Any], int]:
 
 @EVERY_KIND
 @OF_EACH_SORT
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data(), chunk_size=st.sampled_from([1, 2, 3, 7, None]))
 def test_structured_linear_attention_is_brute_force(
     kind: str, name: str, data: st.DataObject, chunk_size: int | None
@@ -90,7 +90,7 @@ def test_structured_linear_attention_is_brute_force(
 
 
 @EVERY_KIND
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_structured_softmax_is_brute_force(kind: str, data: st.DataObject) -> None:
     sizes, structure, seed = data.draw(problems(kind))
@@ -122,7 +122,7 @@ def test_structure_is_brute_force_beyond_every_default_chunk(name: str, kind: st
 
 
 @EVERY_KIND
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_the_dense_mask_is_the_definition(kind: str, data: st.DataObject) -> None:
     sizes, structure, seed = data.draw(problems(kind))
@@ -133,7 +133,7 @@ def test_the_dense_mask_is_the_definition(kind: str, data: st.DataObject) -> Non
 
 
 @pytest.mark.parametrize("kind", ["none", *KINDS])
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_rows_that_see_something_are_those_of_the_definition(kind: str, data: st.DataObject) -> None:
     sizes, structure, seed = data.draw(problems(kind))

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from likewise.attention import softmax_attention
 from tests import shapes
 from tests.tolerance import assert_close
 
@@ -33,7 +34,6 @@ def test_checks_can_be_taken_away() -> None:
 
 @pytest.mark.usefixtures("without_shape_checks")
 def test_compile_sees_plain_functions() -> None:
-    from likewise.attention import softmax_attention
 
     q, k, v = torch.ones(1, 2, 3, 5), torch.ones(1, 2, 3, 5), torch.arange(6.0).reshape(1, 2, 3, 1)
     compiled = torch.compile(softmax_attention, fullgraph=True, backend="eager")
