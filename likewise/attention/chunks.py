@@ -3,14 +3,15 @@
 from typing import NamedTuple, Self
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from likewise.attention.features import FeatureMap, Scaled
 from likewise.attention.masks import hide
-from likewise.attention.prefix import Keep, Prefix
+from likewise.attention.prefix import Prefix, Window
 from likewise.similarity import wide
 
+PIECE = 256  # rows of a causal piece, whose chunks are worked on together: one product serves them all
 BLOCK = 512  # rows mapped at a time where no pairs are formed: features of 256 for 8 heads are then 4 MB
 
 
@@ -100,17 +101,20 @@ def attend_causally(
     start = past // block_size * block_size
     prefix = problem.absorbed(prefix, 0, start)
     outputs: list[Tensor] = []
-    for at in range(start, positions, chunk):
-        stop = min(at + chunk, positions)
+    at = start
+    while at < positions:
+        parts = max(1, min(PIECE // chunk, (positions - at) // chunk)) if block_size == 1 else 1
+        stop = min(at + parts * chunk, positions)
         rows = max(at, past) - past, stop - past
         if chunk == block_size > 1:  # the rows of one block see all of it: no pairs to tell apart
             prefix = problem.absorbed(prefix, at, stop)
             outputs += problem.read(prefix, *rows)
-            continue
-        ahead = rows[0] + past - at  # keys of the chunk before its first row
-        keep = triangle(problem.q.shape[2], ahead) if block_size == 1 else blocks(problem, ahead, stop - at, block_size)
-        sums, prefix = prefix.attend(problem.queries(*rows), *problem.keys(at, stop), keep, problem.first(at, stop))
-        outputs.append(problem.unfold(sums.output()))
+        else:
+            hidden = None if block_size == 1 else later_blocks(problem, rows[0] + past - at, stop - at, block_size)
+            window, first = Window(problem.q.shape[2], hidden=hidden, parts=parts), problem.first(at, stop)
+            sums, prefix = prefix.attend(problem.queries(*rows), *problem.keys(at, stop), window, first)
+            outputs.append(problem.unfold(sums.output()))
+        at = stop
     return problem.joined(outputs), prefix
 
 
@@ -119,13 +123,7 @@ def default_chunk(prefix: Prefix) -> int:
     return 16 if torch.compiler.is_compiling() and prefix.scale is not None else 64
 
 
-def triangle(repeats: int, diagonal: int) -> Keep:
-    """Row i keeps keys up to i + diagonal, for each of the R query heads."""
-    return lambda pairs: pairs.unflatten(2, (repeats, -1)).tril_(diagonal).flatten(2, 3)
-
-
-def blocks(problem: Problem, start: int, stop: int, block_size: int) -> Keep:
-    """Rows start..stop of a chunk keep the keys of their own block and of the blocks before."""
+def later_blocks(problem: Problem, start: int, stop: int, block_size: int) -> Bool[Tensor, "rows S"]:
+    """Which keys of a chunk lie in later blocks than its rows start..stop, for each of the R query heads."""
     block = torch.arange(stop, device=problem.k.device) // block_size
-    later = (block > block[start:, None]).repeat(problem.q.shape[2], 1)
-    return lambda pairs: pairs.masked_fill_(later, 0)
+    return (block > block[start:, None]).repeat(problem.q.shape[2], 1)

@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from likewise.attention.chunks import Problem, default_chunk, triangle
-from likewise.attention.prefix import Sums
+from likewise.attention.chunks import Problem, default_chunk
+from likewise.attention.prefix import Sums, Window
 
 
 def attend_packed(
@@ -77,12 +77,12 @@ def _take(x: Tensor, index: Int[Tensor, "B N"], dim: int) -> Tensor:
 
 def _scan(problem: Problem, begins: Bool[Tensor, "B C"], chunk: int, *, diagonal: bool) -> list[Sums]:
     """The sums of every chunk over the keys of its sequence before each row, and at it with `diagonal`."""
-    keep = triangle(problem.q.shape[2], 0 if diagonal else -1)
+    window = Window(problem.q.shape[2], 0 if diagonal else -1)
     prefix, parts = problem.empty(), []
     for number, begin in enumerate(begins.unbind(1)):
         piece = number * chunk, (number + 1) * chunk
         prefix = prefix.restart(begin)
-        sums, prefix = prefix.attend(problem.queries(*piece), *problem.keys(*piece), keep, problem.first(*piece))
+        sums, prefix = prefix.attend(problem.queries(*piece), *problem.keys(*piece), window, problem.first(*piece))
         parts.append(sums)
     return parts
 

@@ -7,7 +7,6 @@ feature; a row of queries keeps its own. Scales cancel in the output, so gradien
 scale depends only on keys that the row sees: no later key can change it, not by a bit.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import torch
@@ -22,7 +21,27 @@ from likewise.attention.features import Scaled
 JUMP = {torch.float32: 40.0, torch.float64: 300.0}
 
 
-Keep = Callable[[Tensor], Tensor]  # sets the pairs (B, G, rows, S) that may not attend to 0, in place, and returns them
+class Window(NamedTuple):
+    """Which of a chunk's keys its rows keep; rows stand head after head, for the R query heads of a key-value head."""
+
+    repeats: int = 1  # R
+    diagonal: int = 0  # row i keeps keys up to i + diagonal ...
+    hidden: Tensor | None = None  # ... or, where this is given, those that it does not name, (rows, S)
+    parts: int = 1  # pairs are formed inside this many equal parts; across them, rows read what the parts before left
+
+    def keep(self, pairs: Float[Tensor, "*B rows S"]) -> Float[Tensor, "*B rows S"]:
+        """The pairs of one part, in place, 0 where they may not attend."""
+        if self.hidden is not None:
+            return pairs.masked_fill_(self.hidden, 0)
+        return pairs.unflatten(-2, (self.repeats, -1)).tril_(self.diagonal).flatten(-3, -2)
+
+    def split_rows(self, x: Float[Tensor, "B G rows X"]) -> Float[Tensor, "B G P part X"]:
+        """Rows by part, those of all query heads together."""
+        return x.unflatten(2, (self.repeats, self.parts, -1)).transpose(2, 3).flatten(3, 4)
+
+    def join_rows(self, x: Float[Tensor, "B G P part X"]) -> Float[Tensor, "B G rows X"]:
+        """The inverse of `split_rows`."""
+        return x.unflatten(3, (self.repeats, -1)).transpose(2, 3).flatten(2, 4)
 
 
 class Sums(NamedTuple):
@@ -94,24 +113,25 @@ class Prefix(NamedTuple):
         queries: Scaled,
         keys: Scaled,
         values: Float[Tensor, "B G S V1"],
-        keep: Keep,
+        window: Window,
         first: Tensor | None = None,
     ) -> tuple[Sums, "Prefix"]:
-        """The sums of a chunk's rows over this prefix and the pairs that `keep` leaves, and the prefix after the chunk.
+        """The sums of a chunk's rows over this prefix and the keys in their window, and the prefix after the chunk.
 
-        All rows must see key 0 or, where this prefix is empty, all rows that see any key must see key `first` (B, 1,
-        1, 1).
+        All rows must see key 0 or, where this prefix is empty, all rows that see any key must see key `first`, of shape
+        (B, 1, 1, 1).
         """
         chunk = self.measure(queries, keys, first)
-        pairs = keep(chunk.factors @ chunk.weights.mT)
-        sums = Sums(plus_product(chunk.factors @ chunk.before, pairs, values), chunk.scale)
-        after = chunk.after(values)
+        total, after = chunk.attend(values, window)
+        sums, prefix = Sums(total, chunk.scale), Prefix(after, chunk.reference)
+        if chunk.latest is not None:
+            prefix = Prefix(prefix.relative_to(chunk.latest), chunk.latest)
         if chunk.jumping is None:
-            return sums, after
+            return sums, prefix
         # Added to what the others get, never instead of it: rows and heads in which nothing jumps keep every bit.
         assert keys.log is not None
         far = Scaled(keys.value, keys.log.masked_fill(~chunk.jumping, -torch.inf))
-        return sums | _attend_pairwise(queries, far, values, keep), after.absorb(far, values)
+        return sums | _attend_pairwise(queries, far, values, window), prefix.absorb(far, values)
 
     def measure(self, queries: Scaled, keys: Scaled, first: Tensor | None) -> "Chunk":
         """A chunk's features, and this prefix, against the reference that all of the chunk's rows share."""
@@ -142,20 +162,57 @@ class Chunk(NamedTuple):
     latest: Tensor | None  # the running maximum after the chunk
     jumping: Tensor | None  # features of keys too far above the reference to be exponentiated against it
 
-    def after(self, values: Float[Tensor, "B G S V1"]) -> Prefix:
-        """The prefix after the chunk, of which nothing jumps."""
-        sums = Prefix(plus_product(self.before, self.weights.mT, values), self.reference)
-        return sums if self.latest is None else Prefix(sums.relative_to(self.latest), self.latest)
+    def attend(
+        self, values: Float[Tensor, "B G S V1"], window: Window
+    ) -> tuple[Float[Tensor, "B G rows V1"], Float[Tensor, "B G F V1"]]:
+        """The rows' sums over the prefix and the keys in their window, and the prefix's sums after the chunk."""
+        if window.parts == 1:
+            pairs = window.keep(self.factors @ self.weights.mT)
+            total = plus_product(self.factors @ self.before, pairs, values)
+            return total, plus_product(self.before, self.weights.mT, values)
+        factors, (weights, by_part) = (
+            window.split_rows(self.factors),
+            (_by_part(x, window) for x in (self.weights, values)),
+        )
+        additions = weights.mT @ by_part
+        states = [self.before]
+        for part in range(window.parts):
+            states.append(states[-1] + additions[:, :, part])
+        pairs = window.keep(factors @ weights.mT)
+        total = plus_product(factors @ torch.stack(states[:-1], dim=2), pairs, by_part)
+        return window.join_rows(total), states[-1]
 
 
-def _attend_pairwise(queries: Scaled, keys: Scaled, values: Tensor, keep: Keep) -> Sums:
-    """The sums with every pair's features exponentiated on their own: right for any logs, but rows x S x F numbers."""
+def _by_part(x: Tensor, window: Window) -> Tensor:
+    """Keys or values by part, (B, G, P, S / P, X)."""
+    return x.unflatten(2, (window.parts, -1))
+
+
+def _attend_pairwise(queries: Scaled, keys: Scaled, values: Tensor, window: Window) -> Sums:
+    """The sums with every pair's features exponentiated on their own: right for any logs, but slow."""
+    if window.parts == 1:
+        return _pairwise(queries, keys, values, window)
+    prefix = Prefix.empty(keys, values)
+    totals, scales = [], []
+    for part in range(window.parts):
+        rows = Scaled(*(None if x is None else window.split_rows(x)[:, :, part] for x in queries))
+        own = Scaled(*(None if x is None else _by_part(x, window)[:, :, part] for x in keys))
+        own_values = _by_part(values, window)[:, :, part]
+        sums = prefix.read(rows) | _pairwise(rows, own, own_values, window)
+        totals.append(sums.total)
+        scales.append(sums.scale)
+        prefix = prefix.absorb(own, own_values)
+    return Sums(window.join_rows(torch.stack(totals, dim=2)), window.join_rows(torch.stack(scales, dim=2)))
+
+
+def _pairwise(queries: Scaled, keys: Scaled, values: Tensor, window: Window) -> Sums:
+    """The sums over pairs of one part, by rows x S x F exponentials."""
     assert queries.log is not None
     assert keys.log is not None
     logs = queries.log[:, :, :, None] + keys.log[:, :, None]
-    hidden = keep(torch.ones_like(logs[..., 0])) == 0
+    hidden = window.keep(torch.ones_like(logs[..., 0])) == 0
     logs = logs.masked_fill(hidden[..., None], -torch.inf)
-    scale = logs.detach().amax(dim=(-2, -1), keepdim=False)[..., None]
+    scale = logs.detach().amax(dim=(-2, -1))[..., None]
     weights = (logs - _finite(scale)[..., None]).exp()
     if keys.value is not None and queries.value is not None:
         weights = weights * queries.value[:, :, :, None] * keys.value[:, :, None]
@@ -180,8 +237,8 @@ def _weights(keys: Scaled, reference: Tensor) -> Tensor:
 
 def plus_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """base + left @ right, in one pass."""
-    flat = torch.baddbmm(base.flatten(0, 1), left.flatten(0, 1), right.flatten(0, 1))
-    return flat.unflatten(0, base.shape[:2])
+    flat = torch.baddbmm(base.flatten(0, -3), left.flatten(0, -3), right.flatten(0, -3))
+    return flat.unflatten(0, base.shape[:-2])
 
 
 def _finite(scale: Tensor) -> Tensor:

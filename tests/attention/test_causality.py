@@ -18,6 +18,7 @@ from likewise.attention import (
 )
 from tests.attention import brute
 from tests.attention.drawing import Inputs, Sizes, draw, seeded, with_gradients
+from tests.tolerance import assert_close
 
 Form = Callable[..., Tensor]
 Change = Callable[[Tensor], Tensor]
@@ -162,4 +163,8 @@ def test_earlier_rows_pass_no_gradient_to_later_keys_and_values(attend: Form, cu
     assert (grad_v[:, :, :cut] != 0).any()
     for which, change in list(CHANGES.values())[1:3]:
         results = with_gradients(causal, *changed(inputs, cut, which, change), rows=slice(0, cut))
-        assert all(torch.equal(one, other) for one, other in zip(results, clean, strict=True))
+        assert torch.equal(results[0], clean[0])
+        for one, other in zip(results[1:], clean[1:], strict=True):
+            # What is 0 stays 0; the rest may round differently, since a product's rounding depends on memory layout.
+            assert torch.equal(one == 0, other == 0)
+            assert_close(one, other, atol=1e-6 * other.abs().max().item())
