@@ -64,14 +64,16 @@ class Problem(NamedTuple):
             prefix = prefix.absorb(*self.keys(at, min(at + BLOCK, stop)))
         return prefix
 
-    def read(self, prefix: Prefix, start: int, stop: int) -> list[Tensor]:
+    def read(self, prefix: Prefix, start: int, stop: int, output: "Output") -> None:
         """The outputs of rows that see exactly a prefix, piece by piece."""
-        pieces = [(at, min(at + BLOCK, stop)) for at in range(start, stop, BLOCK)]
-        return [self.unfold(prefix.read(self.queries(*piece)).output()) for piece in pieces]
+        for at in range(start, stop, BLOCK):
+            output.append(self.unfold(prefix.read(self.queries(at, min(at + BLOCK, stop))).output()))
 
     def everything_read(self, prefix: Prefix) -> Tensor:
         """The outputs when all rows see exactly a prefix."""
-        return self.joined(self.read(prefix, 0, self.q.shape[3]))
+        output = Output(self)
+        self.read(prefix, 0, self.q.shape[3], output)
+        return output.joined()
 
     def unfold(self, rows: Float[Tensor, "B G rows X"]) -> Float[Tensor, "B H n X"]:
         """Rows of a piece back to heads."""
@@ -79,10 +81,28 @@ class Problem(NamedTuple):
         by_head = rows.reshape(batch, groups * repeats, rows.shape[2] // repeats, rows.shape[3])
         return by_head.to(self.q.dtype)
 
-    def joined(self, pieces: list[Tensor]) -> Tensor:
-        """All outputs from those of the pieces."""
-        batch, groups, repeats = self.q.shape[:3]
-        return torch.cat(pieces, dim=2) if pieces else self.v.new_zeros(batch, groups * repeats, 0, self.v.shape[-1])
+
+class Output:
+    """Outputs (B, H, T, V) that come in pieces, written where they belong or, for gradients, joined at the end."""
+
+    def __init__(self, problem: Problem) -> None:
+        batch, groups, repeats, length, _ = problem.q.shape
+        self.whole = problem.v.new_empty(batch, groups * repeats, length, problem.v.shape[-1])
+        self.pieces: list[Tensor] = []
+        self.filled = 0
+
+    def append(self, piece: Float[Tensor, "B H n V"]) -> None:
+        """The next rows."""
+        if torch.is_grad_enabled():
+            self.pieces.append(piece)
+        else:
+            self.whole[:, :, self.filled : self.filled + piece.shape[2]] = piece
+        self.filled += piece.shape[2]
+
+    def joined(self) -> Float[Tensor, "B H T V"]:
+        """All rows."""
+        assert self.filled == self.whole.shape[2]
+        return torch.cat(self.pieces, dim=2) if self.pieces else self.whole
 
 
 def attend_causally(
@@ -100,7 +120,7 @@ def attend_causally(
     chunk = block_size * max(1, (chunk_size or default_chunk(prefix)) // block_size)
     start = past // block_size * block_size
     prefix = problem.absorbed(prefix, 0, start)
-    outputs: list[Tensor] = []
+    output = Output(problem)
     at = start
     while at < positions:
         parts = max(1, min(PIECE // chunk, (positions - at) // chunk)) if block_size == 1 else 1
@@ -108,14 +128,14 @@ def attend_causally(
         rows = max(at, past) - past, stop - past
         if chunk == block_size > 1:  # the rows of one block see all of it: no pairs to tell apart
             prefix = problem.absorbed(prefix, at, stop)
-            outputs += problem.read(prefix, *rows)
+            problem.read(prefix, *rows, output)
         else:
             hidden = None if block_size == 1 else later_blocks(problem, rows[0] + past - at, stop - at, block_size)
             window, first = Window(problem.q.shape[2], hidden=hidden, parts=parts), problem.first(at, stop)
             sums, prefix = prefix.attend(problem.queries(*rows), *problem.keys(at, stop), window, first)
-            outputs.append(problem.unfold(sums.output()))
+            output.append(problem.unfold(sums.output()))
         at = stop
-    return problem.joined(outputs), prefix
+    return output.joined(), prefix
 
 
 def default_chunk(prefix: Prefix) -> int:

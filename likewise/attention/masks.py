@@ -122,11 +122,10 @@ def visible(length: int, positions: int, structure: Structure, device: torch.dev
     keys = torch.arange(positions, device=device)
     queries = torch.arange(length, device=device)[:, None] + (positions - length)
     allowed = None
-    if causal:
+    if causal and length > 1:  # a single query stands at the last position and sees all
         size = 1 if block_size is None else block_size
         allowed = (keys // size <= queries // size)[None, None]
-    if prefix_lengths is not None:
-        assert allowed is not None
+    if prefix_lengths is not None and allowed is not None:
         allowed = allowed | (keys < prefix_lengths[:, None, None, None])
     if sequence_ids is not None:
         together = sequence_ids[:, None, positions - length :, None] == sequence_ids[:, None, None, :]

@@ -32,7 +32,7 @@ def attend_packed(
         ends = torch.cat([layout.begins[:, 1:], torch.ones_like(layout.begins[:, :1])], dim=1)
         after = _scan(_reversed(aligned), ends.flip(1), chunk, diagonal=False)
         sums = [left | _rows_reversed(right, problem) for left, right in zip(sums, reversed(after), strict=True)]
-    out = aligned.joined([aligned.unfold(part.output()) for part in sums])
+    out = torch.cat([aligned.unfold(part.output()) for part in sums], dim=2)
     return layout.restored(out)[:, :, positions - length :]
 
 
