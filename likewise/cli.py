@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if error.name not in REPORT_EXTRA:
             raise
-        _exit(1, f"{error}. Try: pip install 'likewise[report]'")
+        _exit(1, error)
     except OSError as error:
         _exit(1, error)
 

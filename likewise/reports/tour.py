@@ -1,0 +1,95 @@
+"""The tour: every method on data that needs no download, and one page that shows what came out."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from likewise.reports import figures
+from likewise.reports.approximation import WIDTHS, Approximation, measure_approximation
+from likewise.reports.decoding import CONTEXTS, Decoding, measure_decoding
+from likewise.reports.facts import Facts, gather_facts
+from likewise.reports.identities import Identities, check_identities
+from likewise.reports.law import FrequencyLaw, measure_law
+from likewise.reports.measuring import Progress, part, silent
+from likewise.reports.page import render, require_packages, require_place, write_page
+from likewise.reports.scaling import LENGTHS, Scaling, measure_scaling
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to measure."""
+
+    widths: tuple[int, ...] = WIDTHS
+    draws: int = 8
+    lengths: tuple[int, ...] = LENGTHS
+    contexts: tuple[int, ...] = CONTEXTS
+    allowance: float = 16.0  # seconds for time and memory against length
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Tour:
+    """All results, where they were made, and the seconds that each section took."""
+
+    facts: Facts
+    identities: Identities
+    law: FrequencyLaw
+    approximation: Approximation
+    scaling: Scaling
+    decoding: Decoding
+    took: dict[str, float] = field(default_factory=dict)
+
+
+def write_tour(path: Path, progress: Progress = silent, *, plan: Plan | None = None) -> Path:
+    """Measure everything and write the page to `path`; interrupted, it leaves the path as it was."""
+    require_packages("write_tour", "jinja2", "sklearn")
+    require_place("write_tour", path)
+    tour = take_tour(progress, plan=plan)
+    return write_page(path, render_tour(tour))
+
+
+def take_tour(progress: Progress = silent, *, plan: Plan | None = None) -> Tour:
+    """Measure everything that the page shows."""
+    plan = plan or Plan()
+    seed, facts = plan.seed, gather_facts()  # before there is any load of our own
+    took: dict[str, float] = {}
+
+    def timed(section: str, measure: Callable[[], Result]) -> Result:
+        started = time.perf_counter()
+        result = measure()
+        took[section] = took.get(section, 0.0) + time.perf_counter() - started
+        return result
+
+    steps = [part(progress, start, stop) for start, stop in ((0.0, 0.1), (0.1, 0.3), (0.3, 0.85), (0.85, 1.0))]
+    identities = timed("identities", lambda: check_identities(seed=seed, progress=steps[0]))
+    law = timed("identities", lambda: measure_law(seed=seed))
+    approximation = timed(
+        "approximation",
+        lambda: measure_approximation(widths=plan.widths, draws=plan.draws, seed=seed, progress=steps[1]),
+    )
+    scaling = timed(
+        "scaling",
+        lambda: measure_scaling(lengths=plan.lengths, allowance=plan.allowance, seed=seed, progress=steps[2]),
+    )
+    decoding = timed("decoding", lambda: measure_decoding(contexts=plan.contexts, seed=seed, progress=steps[3]))
+    return Tour(facts, identities, law, approximation, scaling, decoding, took)
+
+
+def render_tour(tour: Tour) -> str:
+    """The page."""
+    return render(
+        "tour.html",
+        {
+            "tour": tour,
+            "look": figures.look,
+            "image_figure": figures.image_figure,
+            "law_figure": figures.law_figure(tour.law),
+            "approximation_figure": figures.approximation_figure(tour.approximation),
+            "scaling_figure": figures.scaling_figure(tour.scaling),
+            "decoding_figure": figures.decoding_figure(tour.decoding),
+        },
+    )
