@@ -1,7 +1,7 @@
 """The `likewise` command: verbs that make one library call each and show its result.
 
-Nothing heavy is imported until a verb needs it, so that help answers at once. Exit codes: 0 done, 1 the work failed or
-a claim was refuted, 2 wrong usage, 3 (`check` only) something stayed inconclusive that was not expected to.
+Nothing heavy is imported until a verb needs it, so that help answers at once. Exit codes: 0 done, 1 the work failed, 2
+wrong usage.
 """
 
 import json
@@ -18,7 +18,7 @@ import typer
 import likewise
 
 PATIENCE = 2.0  # seconds of silence before a progress bar shows
-REPORT_EXTRA = {"jinja2", "matplotlib", "sklearn"}
+REPORT_EXTRA = {"jinja2", "sklearn"}
 FeatureName = Literal["elu", "relu", "quadratic", "taylor", "fourier", "softmax-fourier", "positive", "hyperbolic"]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 

@@ -2,15 +2,17 @@
 
 from likewise.attention.cache import KeyValueCache
 from likewise.attention.exact import argmax_attention, kernel_attention, softmax_attention
-from likewise.attention.features import Elu, FeatureMap, Monomials, Quadratic, Relu, Taylor
-from likewise.attention.heads import Argmax, Kernel, Linear, MultiHeadAttention, Softmax
-from likewise.attention.kernels import Exponential, Gaussian, Induced, Polynomial, Truncated
+from likewise.attention.features import Elu, FeatureMap, Monomials, Quadratic, Relu, Scaled, Taylor
+from likewise.attention.heads import Argmax, Attend, Kernel, Linear, MultiHeadAttention, Softmax
+from likewise.attention.kernels import Exponential, Gaussian, Induced, Polynomial, SimilarityKernel, Truncated
 from likewise.attention.linear import linear_attention
+from likewise.attention.masks import Structure
 from likewise.attention.random_features import Fourier, Hyperbolic, Positive, SoftmaxFourier
 from likewise.attention.state import LinearState
 
 __all__ = [
     "Argmax",
+    "Attend",
     "Elu",
     "Exponential",
     "FeatureMap",
@@ -28,8 +30,11 @@ __all__ = [
     "Positive",
     "Quadratic",
     "Relu",
+    "Scaled",
+    "SimilarityKernel",
     "Softmax",
     "SoftmaxFourier",
+    "Structure",
     "Taylor",
     "Truncated",
     "argmax_attention",

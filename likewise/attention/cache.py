@@ -70,7 +70,12 @@ class KeyValueCache:
     ) -> "KeyValueCache":
         """The cache after these positions."""
         where = "KeyValueCache.append"
-        require(v.shape[2] == k.shape[2], where, "v", f"have the positions of k, {k.shape[2]}", v.shape[2])
+        for name, x in (("k", k), ("v", v)):
+            require(x.dim() == 4, where, name, "have 4 dimensions (batch, heads, positions, width)", tuple(x.shape))
+        heads, positions = tuple(k.shape[:2]), k.shape[2]
+        if self.storage is None:
+            require(v.shape[:2] == heads, where, "v", f"have the batch and heads of k, {heads}", tuple(v.shape[:2]))
+        require(v.shape[2] == positions, where, "v", f"have the positions of k, {positions}", v.shape[2])
         check_key_mask(where, mask, (k.shape[0], k.shape[2]), k.device)
         seen = k.new_ones(k.shape[0], k.shape[2], dtype=torch.bool) if mask is None else mask
         length, masked = self.length + k.shape[2], self.masked or mask is not None

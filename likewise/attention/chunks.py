@@ -93,7 +93,7 @@ class Output:
 
     def append(self, piece: Float[Tensor, "B H n V"]) -> None:
         """The next rows."""
-        if torch.is_grad_enabled():
+        if piece.requires_grad:
             self.pieces.append(piece)
         else:
             self.whole[:, :, self.filled : self.filled + piece.shape[2]] = piece

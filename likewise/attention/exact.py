@@ -1,5 +1,6 @@
 """Softmax, argmax and any-kernel attention: they build the T x S weights; the fast forms are held against them."""
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -30,8 +31,8 @@ def softmax_attention(
 
     It equals `kernel_attention(..., kernel=Exponential(scale))`, the plain form, always. What it adds to PyTorch's:
     causal is lower-right when T != S (query i sees keys j <= i + S - T), a row with nothing to see gives 0 with
-    gradient 0, and what stands in unseen keys and values, even NaN, reaches nothing. `dropout` is the share of
-    weights to drop.
+    gradient 0, and what stands in keys and values that no row sees, even NaN, reaches nothing. `dropout` is the share
+    of weights to drop.
 
     >>> q = torch.tensor([1.0, 1.0, 2.0]).view(1, 1, 1, 3)
     >>> k = torch.tensor([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0], [5.0, 0.0, 0.0], [0.0, 0.0, 1.0]]).view(1, 1, 4, 3)
@@ -43,6 +44,7 @@ def softmax_attention(
     """
     where = "softmax_attention"
     check_tensors(where, q, k, v)
+    require(scale is None or 0 < scale < math.inf, where, "scale", "be a positive number", scale)
     kernel = Exponential(scale)
     require(0 <= dropout < 1, where, "dropout", "be at least 0 and below 1", dropout)
     structure = Structure(causal, mask, sequence_ids, prefix_lengths, block_size)

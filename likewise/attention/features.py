@@ -113,7 +113,7 @@ class Elu(FeatureMap):
     tensor([[1., 3.]])
 
     Paper: Transformers are RNNs, arXiv 2006.16236, eq. 7. Differs: computed as max(x, 0) + e^min(x, 0), since
-    elu(x) + 1 cancels to 0 in bfloat16 from x = -8 on.
+    elu(x) + 1 cancels to 0 in bfloat16 from about x = -6.3 on.
     """
 
     positive = True

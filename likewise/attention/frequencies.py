@@ -1,6 +1,6 @@
 """Random frequencies: rows w with E[w w'] = I, independent or in orthogonal blocks."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -9,6 +9,7 @@ from torch import Generator, Tensor
 from likewise.checks import require_choice, require_count
 
 Sampler = Literal["gaussian", "orthogonal"]
+SAMPLERS = get_args(Sampler)
 
 
 def draw_frequencies(
@@ -22,7 +23,7 @@ def draw_frequencies(
 
     Paper: Orthogonal Random Features, arXiv 1610.09072; FAVOR+, arXiv 2009.14794.
     """
-    require_choice("draw_frequencies", "sampler", sampler, ("gaussian", "orthogonal"))
+    require_choice("draw_frequencies", "sampler", sampler, SAMPLERS)
     require_count("draw_frequencies", "rows", rows)
     if sampler == "gaussian" or key_dim == 0:
         return torch.randn(kv_heads, rows, key_dim, dtype=torch.float64, generator=generator)

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -41,6 +42,14 @@ class Attend(nn.Module, ABC):
 
     def empty_cache(self, *, batch: int, kv_heads: int, value_dim: int, lag: int = 0) -> Cache:
         """What decoding starts from: for the exact forms, no keys and values yet."""
+        where = f"{type(self).__name__}.empty_cache"
+        for name, value, least in (
+            ("batch", batch, 0),
+            ("kv_heads", kv_heads, 1),
+            ("value_dim", value_dim, 0),
+            ("lag", lag, 0),
+        ):
+            require_count(where, name, value, least=least)
         return KeyValueCache.empty()
 
     def decode(self, q: Tensor, k: Tensor, v: Tensor, cache: Cache, mask: Tensor | None = None) -> tuple[Tensor, Cache]:
@@ -115,7 +124,6 @@ class MultiHeadAttention(nn.Module):
     has value_dim / H of it, and w_o leads back to dim. `attend` is the form of attention: Softmax(), Argmax(),
     Kernel(kernel) or Linear(features).
 
-    >>> import torch
     >>> mha = MultiHeadAttention(16, num_heads=4, value_dim=32)  # keys 16/4 = 4 wide, values 32/4 = 8
     >>> [tuple(w.weight.shape) for w in (mha.w_q, mha.w_k, mha.w_v, mha.w_o)]  # (out, in)
     [(16, 16), (16, 16), (32, 16), (16, 32)]
@@ -167,15 +175,17 @@ class MultiHeadAttention(nn.Module):
         prefix_lengths: Int[Tensor, " B"] | None = None,
         block_size: int | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """Attention of x to itself, or to `context`; mask (B, S) says which positions of that are no padding."""
+        """Attention of x to itself, or to `context`; mask (B, S) says which positions of that are no padding.
+
+        Padding is read as 0, whatever stands there, also where its own outputs are concerned.
+        """
         self._check_input("x", x)
         source = x if context is None else context
         self._check_input("context", source)
         if mask is not None and mask.dim() == 2:
             check_key_mask("MultiHeadAttention", mask, (source.shape[0], source.shape[1]), x.device)
-            source = source.masked_fill(
-                ~mask[:, :, None], 0
-            )  # NaN in padding must not reach the projections' gradients
+            # NaN in padding must not reach the gradients of the projections.
+            source = source.masked_fill(~mask[:, :, None], 0)
         q, k, v = self._split(source if context is None else x, source)
         return self._join(
             self.attend.attend(q, k, v, Structure(causal, mask, sequence_ids, prefix_lengths, block_size))
@@ -202,6 +212,10 @@ class MultiHeadAttention(nn.Module):
     def _check_input(self, name: str, x: Tensor) -> None:
         fits = x.dim() == 3 and x.shape[2] == self.dim
         require(fits, "MultiHeadAttention", name, f"have shape (batch, positions, {self.dim})", tuple(x.shape))
+        weight = self.w_q.weight
+        same = (x.dtype, x.device) == (weight.dtype, weight.device) or torch.is_autocast_enabled(x.device.type)
+        rule = f"have the dtype and device of the weights, {weight.dtype} on {weight.device}"
+        require(same, "MultiHeadAttention", name, rule, f"{x.dtype} on {x.device}")
 
     def _split(self, x: Tensor, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Projections by head, (B, heads, positions, width); the width of values is their own."""

@@ -27,9 +27,10 @@ def linear_attention(
 ) -> Float[Tensor, "B H T V"]:
     """O_i = phi(q_i) S_i / (phi(q_i) Z_i), S_i = sum phi(k_j)' v_j and Z_i = sum phi(k_j)' over the keys row i sees.
 
-    Time grows like T + S, memory beyond the output is constant. It equals `kernel_attention` with the kernel of an
-    exact map, and with the kernel that a random map's features induce. Maps of exponentials work on logarithms
-    throughout: no epsilon, no overflow, and a causal row does not depend on later keys and values at all.
+    Time grows like T + S; without gradients, memory beyond the output does not grow. It equals `kernel_attention`
+    with the kernel of an exact map, and with the kernel that a random map's features induce. Maps of exponentials
+    work on logarithms throughout: no epsilon, no overflow, and a causal row does not depend on later keys and values
+    (finite ones: 0 * inf is NaN), not by a bit.
 
     mask: keys to leave out (False), (B, S). sequence_ids, prefix_lengths, block_size: packed sequences, prefix-LM and
     block-causal structure, one at a time. chunk_size: rows that form pairs at a time; the result does not depend on it.

@@ -31,6 +31,7 @@ class Structure(NamedTuple):
 def check_tensors(where: str, q: Tensor, k: Tensor, v: Tensor) -> None:
     """Refuse q, k, v that do not fit together as (B, H, T, K), (B, G, S, K), (B, G, S, V) with H a multiple of G."""
     for name, x in (("q", q), ("k", k), ("v", v)):
+        _check_tensor(where, name, x)
         require(x.dim() == 4, where, name, "have 4 dimensions (batch, heads, positions, width)", tuple(x.shape))
         require(x.is_floating_point(), where, name, "be a floating point tensor", x.dtype)
         require(x.dtype == q.dtype, where, name, f"have the dtype of q, {q.dtype}", x.dtype)
@@ -47,6 +48,7 @@ def check_key_mask(where: str, mask: Tensor | None, shape: tuple[int, int], devi
     """Refuse a mask that is not bool (B, S)."""
     if mask is None:
         return
+    _check_tensor(where, "mask", mask)
     _check_device(where, "mask", mask, device)
     require(mask.dtype == torch.bool, where, "mask", "be bool, True where a key may be seen", mask.dtype)
     hint = "A mask over pairs of query and key needs softmax_attention or kernel_attention." if mask.dim() == 4 else ""
@@ -57,6 +59,7 @@ def check_pair_mask(where: str, mask: Tensor | None, q: Tensor, k: Tensor) -> No
     """Refuse a mask that is neither bool (B, S) nor bool and broadcastable to (B, H, T, S)."""
     if mask is None:
         return
+    _check_tensor(where, "mask", mask)
     _check_device(where, "mask", mask, q.device)
     require(mask.dtype == torch.bool, where, "mask", "be bool, True where a query may attend", mask.dtype)
     whole = (q.shape[0], q.shape[1], q.shape[2], k.shape[2])
@@ -90,6 +93,10 @@ def check_structure(where: str, q: Tensor, k: Tensor, structure: Structure) -> N
     if block_size is not None:
         require_count(where, "block_size", block_size)
         require(causal, where, "block_size", "come with causal=True", "causal=False")
+
+
+def _check_tensor(where: str, name: str, x: object) -> None:
+    require(isinstance(x, Tensor), where, name, "be a tensor", type(x).__name__)
 
 
 def _check_device(where: str, name: str, x: Tensor, device: torch.device) -> None:

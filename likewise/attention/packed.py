@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from likewise.attention.chunks import Problem, default_chunk
 from likewise.attention.prefix import Sums, Window
+from likewise.checks import refuse
 
 
 def attend_packed(
@@ -21,8 +22,11 @@ def attend_packed(
     those after it, read from the right.
     """
     length, positions = problem.q.shape[3], problem.k.shape[2]
+    if torch.compiler.is_compiling():
+        hint = "softmax_attention and kernel_attention take sequence_ids in compiled graphs."
+        refuse("linear_attention", "sequence_ids", "be looked at, so not be compiled", "torch.compile", hint)
     mean = positions // (1 + int((ids.diff(dim=1) != 0).sum(1).max()))  # of the sequences in the row with most of them
-    chunk = chunk_size or min(default_chunk(problem.empty()), max(16, mean))
+    chunk = chunk_size or min(default_chunk(problem.empty()), max(4, mean))
     layout = _Layout.of(ids, chunk)
     # Queries that are not there: rows of 0, whose outputs are dropped.
     whole = problem._replace(q=functional.pad(problem.q, (0, 0, positions - length, 0)))
@@ -78,6 +82,8 @@ def _take(x: Tensor, index: Int[Tensor, "B N"], dim: int) -> Tensor:
 def _scan(problem: Problem, begins: Bool[Tensor, "B C"], chunk: int, *, diagonal: bool) -> list[Sums]:
     """The sums of every chunk over the keys of its sequence before each row, and at it with `diagonal`."""
     window = Window(problem.q.shape[2], 0 if diagonal else -1)
+    # Without `diagonal` the first row of a chunk is measured against a key that it does not see here; the scan from the
+    # other side, to which this one is added, has seen that key.
     prefix, parts = problem.empty(), []
     for number, begin in enumerate(begins.unbind(1)):
         piece = number * chunk, (number + 1) * chunk

@@ -16,8 +16,8 @@ from torch import Tensor
 from likewise.attention.exact import ratio
 from likewise.attention.features import Scaled
 
-# How far, in natural logarithms, a key may exceed its chunk's reference and still be exponentiated against it. What the
-# query factor can lose by underflow is then below exp(JUMP - 87) = exp(-47) of the row in float32.
+# How far, in natural logarithms, a feature of a key may exceed its chunk's reference and still be exponentiated against
+# it. What a query's factor can lose by underflow is then below exp(JUMP - 87) = exp(-47) of the row in float32.
 JUMP = {torch.float32: 40.0, torch.float64: 300.0}
 
 
@@ -170,10 +170,8 @@ class Chunk(NamedTuple):
             pairs = window.keep(self.factors @ self.weights.mT)
             total = plus_product(self.factors @ self.before, pairs, values)
             return total, plus_product(self.before, self.weights.mT, values)
-        factors, (weights, by_part) = (
-            window.split_rows(self.factors),
-            (_by_part(x, window) for x in (self.weights, values)),
-        )
+        factors, weights = window.split_rows(self.factors), _by_part(self.weights, window)
+        by_part = _by_part(values, window)
         additions = weights.mT @ by_part
         states = [self.before]
         for part in range(window.parts):

@@ -8,13 +8,13 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from likewise.attention.features import FeatureMap, Scaled
-from likewise.attention.frequencies import Sampler, draw_frequencies
+from likewise.attention.frequencies import SAMPLERS, Sampler, draw_frequencies
 from likewise.attention.kernels import Exponential, Gaussian
-from likewise.checks import require, require_count
+from likewise.checks import require, require_choice, require_count
 
 
 class RandomFeatures(FeatureMap):
-    """What the random maps share: frequencies w ~ N(0, I), drawn once, kept in `state_dict`, redrawn on request only.
+    """What the random maps share: frequencies w, drawn once, kept in `state_dict`, redrawn on request only.
 
     kv_heads: 1 shares the frequencies between all heads; otherwise each key-value head has its own.
     sampler: "orthogonal" (blocks of K perpendicular rows, lower variance) or "gaussian" (independent rows).
@@ -23,6 +23,8 @@ class RandomFeatures(FeatureMap):
     exact = False
     frequencies: Tensor
     digest: Tensor
+
+    deviation: float = 1.0  # of every coordinate of a frequency
 
     def __init__(
         self,
@@ -36,6 +38,7 @@ class RandomFeatures(FeatureMap):
         super().__init__(kernel)
         require_count(type(self).__name__, "key_dim", key_dim)
         require_count(type(self).__name__, "kv_heads", kv_heads)
+        require_choice(type(self).__name__, "sampler", sampler, SAMPLERS)
         self.key_dim, self.rows, self.kv_heads, self.sampler = key_dim, rows, kv_heads, sampler
         self.register_buffer("frequencies", torch.zeros(kv_heads, rows, key_dim))
         self.register_buffer("digest", torch.zeros((), dtype=torch.int64))
@@ -49,7 +52,9 @@ class RandomFeatures(FeatureMap):
 
     def _draw(self, generator: Generator | None) -> None:
         drawn = draw_frequencies(self.kv_heads, self.rows, self.key_dim or 0, sampler=self.sampler, generator=generator)
-        drawn = drawn.float()  # whatever the module's dtype: what is saved and loaded again is what was drawn
+        drawn = (
+            drawn * self.deviation
+        ).float()  # whatever the module's dtype: what is saved and loaded again is what was drawn
         digest = int.from_bytes(hashlib.sha256(drawn.numpy().tobytes()).digest()[:8], "big", signed=True)
         self.frequencies, self.digest = drawn.to(self.frequencies), torch.tensor(digest).to(self.digest)
 
@@ -97,12 +102,13 @@ class Fourier(RandomFeatures):
     ) -> None:
         kernel = Gaussian(variance)
         require_count("Fourier", "num_frequencies", num_frequencies)
+        require_count("Fourier", "key_dim", key_dim)
+        self.deviation = 1 / math.sqrt(kernel.variance_for(key_dim))
         super().__init__(kernel, key_dim, num_frequencies, kv_heads, sampler, generator)
         self.dim = 2 * num_frequencies
-        self.input_scale = 1 / math.sqrt(kernel.variance_for(key_dim))
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        return Scaled(_waves(self.project(x * self.input_scale)), None)
+        return Scaled(_waves(self.project(x)), None)
 
 
 class SoftmaxFourier(RandomFeatures):

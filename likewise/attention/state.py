@@ -16,9 +16,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from likewise.attention.chunks import Problem, attend_causally
+from likewise.attention.exact import shield
 from likewise.attention.features import FeatureMap
 from likewise.attention.linear import check_features
-from likewise.attention.masks import check_key_mask, check_tensors, hide
+from likewise.attention.masks import check_key_mask, check_tensors
 from likewise.attention.prefix import Prefix
 from likewise.checks import refuse, require, require_count
 from likewise.similarity import wide
@@ -122,7 +123,9 @@ class LinearState:
         mask: False for padding among the new positions; they count for `length` but leave nothing behind.
         """
         self._check_next("LinearState.prefill", q, k, v, mask)
-        problem = Problem.fold(self.features, hide(q, mask), k, v, mask)
+        if mask is not None:  # NaN in the queries of padding would reach the gradients of the others
+            q = q.masked_fill(shield(q)[1] & ~mask[:, None, :, None], 0)
+        problem = Problem.fold(self.features, q, k, v, mask)
         folded, whole, recent = self.memory or Memory(problem.empty(), problem.empty(), Rows(k, v, mask).part(0, 0))
         out, after = attend_causally(problem, whole)
         surplus = max(0, recent.length + k.shape[2] - self.lag)
@@ -145,7 +148,11 @@ class LinearState:
         *,
         mask: Bool[Tensor, "B 1"] | None = None,
     ) -> tuple[Float[Tensor, "B H 1 V"], "LinearState"]:
-        """The output of the next position and the state after it: 2 F (V + 1) multiply-adds per head, at any length."""
+        """The output of the next position and the state after it, at a cost that does not depend on the length.
+
+        F (V + 1) multiply-adds to read the state, for each query head, and as many to extend it, for each key-value
+        head (twice as many with a lag), beside the map.
+        """
         one = q.dim() == 4 and q.shape[2] == 1
         require(one, "LinearState.step", "q", "have one position", tuple(q.shape), "Use prefill for more.")
         return self.prefill(q, k, v, mask=mask)
@@ -165,6 +172,8 @@ class LinearState:
 
     def merge(self, after: "LinearState") -> "LinearState":
         """The state of two adjacent spans: this one, then `after`, which was started empty where this one ends."""
+        if not isinstance(after, LinearState):
+            refuse("LinearState.merge", "after", "be a LinearState", repr(after))
         mine = (self.batch, self.kv_heads, self.value_dim, self.lag)
         theirs = (after.batch, after.kv_heads, after.value_dim, after.lag)
         require(mine == theirs, "LinearState.merge", "after", f"have (batch, kv_heads, value_dim, lag) {mine}", theirs)

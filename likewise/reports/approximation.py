@@ -178,7 +178,7 @@ def digits_problem(draws: int, length: int, generator: Generator) -> Problem:
     return Problem(f"real digits, logit sd {DIGITS_SD:g}", draws, q, k, v, labels[asked], images[asked] / 16)
 
 
-def read_digits(problem: Problem, width: int, generator: Generator, count: int = 12) -> Readings:
+def read_digits(problem: Problem, width: int, generator: Generator, count: int = 10) -> Readings:
     """The votes on the first few images, by softmax and by some maps; one draw of the random one."""
     assert problem.labels is not None and problem.images is not None
     q, k, v = problem.q[:, :, :count], problem.k, problem.v

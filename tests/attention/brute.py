@@ -108,11 +108,11 @@ def induced(phi: Callable[[Tensor], Tensor]) -> Similarity:
     return similarity
 
 
-def waves(variance: float | None, *, norms: bool) -> Similarity:
-    """mean_r cos(w_r.(x - y)), x = q/sqrt(variance); with norms times exp((|x|^2 + |y|^2)/2)."""
+def waves(*, norms: bool) -> Similarity:
+    """mean_r cos(w_r.(q - k)); with norms of x = q K^(-1/4), y = k K^(-1/4), times exp((|x|^2 + |y|^2)/2)."""
 
     def similarity(q: Tensor, k: Tensor, w: Tensor) -> Pairs:
-        width = (q.shape[-1] ** 0.5 if variance is None else variance) ** -0.5
+        width = q.shape[-1] ** -0.25 if norms else 1.0
         x, y = q * width, k * width
         angles = along(x, w)[:, :, :, None] - along(y, w)[:, :, None]
         values = angles.cos().mean(-1)
@@ -160,13 +160,13 @@ MAPS: dict[str, Row] = {
     "Monomials of degree 3": Row(lambda K, G, g: Monomials(K, degree=3, constant=2.0), polynomial(3, 2.0)),
     "Taylor": Row(lambda K, G, g: Taylor(K), truncated(None)),
     "Taylor, scaled": Row(lambda K, G, g: Taylor(K, scale=1.5), truncated(1.5)),
-    "Fourier": Row(lambda K, G, g: Fourier(K, num_frequencies=7, kv_heads=G, generator=g), waves(None, norms=False)),
+    "Fourier": Row(lambda K, G, g: Fourier(K, num_frequencies=7, kv_heads=G, generator=g), waves(norms=False)),
     "Fourier, wide": Row(
         lambda K, G, g: Fourier(K, num_frequencies=5, variance=3.0, kv_heads=G, sampler="gaussian", generator=g),
-        waves(3.0, norms=False),
+        waves(norms=False),
     ),
     "SoftmaxFourier": Row(
-        lambda K, G, g: SoftmaxFourier(K, num_frequencies=7, kv_heads=G, generator=g), waves(None, norms=True)
+        lambda K, G, g: SoftmaxFourier(K, num_frequencies=7, kv_heads=G, generator=g), waves(norms=True)
     ),
     "Positive": Row(
         lambda K, G, g: Positive(K, num_features=11, kv_heads=G, generator=g), exponentials(None, both_signs=False)

@@ -96,6 +96,17 @@ def test_a_cache_does_not_change_when_its_inputs_do() -> None:
     assert torch.equal(cache.mask, masks(2))
 
 
+@pytest.mark.usefixtures("without_shape_checks")
+def test_the_first_keys_and_values_must_fit_together() -> None:
+    k, v = rows(2)
+    with pytest.raises(
+        ValueError, match=r"^KeyValueCache\.append: v must have the batch and heads of k, \(2, 3\); got"
+    ):
+        KeyValueCache.empty().append(k, v[:, 1:])
+    with pytest.raises(ValueError, match=r"^KeyValueCache\.append: k must have 4 dimensions "):
+        KeyValueCache.empty().append(k[0], v)
+
+
 @torch.no_grad()
 def test_growth_is_amortised() -> None:
     length, caches = 300, [KeyValueCache.empty()]

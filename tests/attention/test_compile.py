@@ -71,3 +71,13 @@ def test_compiled_keys_that_jump_beside_padding_are_eager() -> None:
     compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
     # Eager works in one chunk of rows, compiled in several: their roundings differ, relative to values of order 1.
     assert_same(with_gradients(compiled, q, k, v), with_gradients(attend, q, k, v), atol=1e-4)
+
+
+def test_packed_sequences_are_refused_where_they_cannot_be_looked_at() -> None:
+    x, ids = torch.ones(1, 1, 4, 3), torch.tensor([[0, 0, 1, 1]])
+
+    def packed(x: Tensor) -> Tensor:
+        return linear_attention(x, x, x, features=Elu(), sequence_ids=ids)
+
+    with pytest.raises(Exception, match="sequence_ids must be looked at, so not be compiled"):
+        torch.compile(packed, fullgraph=True, backend="eager")(x)

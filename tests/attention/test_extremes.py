@@ -102,7 +102,7 @@ def test_waves_with_norms_are_right_where_they_do_not_cancel(
     if place is not None:
         k[:, :, place] *= 100  # outweighs all others: exp(+|k|^2/2)
     w = brute.frequencies(features, q)
-    wild = brute.condition(brute.waves(None, norms=True), q, k, {"causal": causal}, w) > 20
+    wild = brute.condition(brute.waves(norms=True), q, k, {"causal": causal}, w) > 20
     assert (~wild).sum() > 3
     out = linear_attention(q, k, v, features=features, causal=causal)
     assert out.isfinite().all()

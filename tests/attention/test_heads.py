@@ -1,6 +1,7 @@
 """Multi-head, grouped and multi-query attention are one function of their weights, around every form of attention."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -274,3 +275,11 @@ def test_a_module_works_in_its_dtype(attend: str, dtype: torch.dtype) -> None:
     assert_close(out, exact(x.double(), causal=True), atol=1e-5 if dtype == torch.float32 else 1e-2)
     for name, before in frequencies.items():
         assert_close(dict(module.named_buffers())[name].double(), before)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_input_of_another_dtype_is_refused() -> None:
+    module = MultiHeadAttention(6, num_heads=2)
+    message = "x must have the dtype and device of the weights, torch.float32 on cpu; got torch.float64 on cpu."
+    with pytest.raises(ValueError, match=f"^MultiHeadAttention: {re.escape(message)}$"):
+        module(torch.ones(1, 2, 6, dtype=torch.float64))

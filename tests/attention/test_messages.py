@@ -50,6 +50,7 @@ def ids(*runs: int) -> Tensor:
 
 
 WRONG_TENSORS: dict[str, tuple[Callable[[Tensor, Tensor, Tensor], tuple[Any, ...]], str]] = {
+    "k as a list": (lambda q, k, v: (q, k.tolist(), v), "k must be a tensor; got list."),
     "q without batch": (
         lambda q, k, v: (q[0], k, v),
         "q must have 4 dimensions (batch, heads, positions, width); got (6, 7, 5).",
@@ -247,6 +248,11 @@ def test_masks_that_are_not_bool_are_refused_by_the_linear_form() -> None:
     assert_refuses(message, FORMS["linear_attention"], *inputs(), mask=torch.ones(2, 11))
 
 
+@EVERY_FORM
+def test_masks_that_are_no_tensors_are_refused(where: str) -> None:
+    assert_refuses(f"{where}: mask must be a tensor; got list.", FORMS[where], *inputs(), mask=[True])
+
+
 @pytest.mark.parametrize("dropout", [-0.1, 1.0, 1.5])
 def test_a_dropout_that_is_no_share_is_refused(dropout: float) -> None:
     message = f"softmax_attention: dropout must be at least 0 and below 1; got {dropout}."
@@ -255,7 +261,7 @@ def test_a_dropout_that_is_no_share_is_refused(dropout: float) -> None:
 
 @pytest.mark.parametrize("scale", [0.0, -1.0])
 def test_a_scale_that_is_not_positive_is_refused(scale: float) -> None:
-    message = f"Exponential: scale must be a positive number; got {scale}."
+    message = f"softmax_attention: scale must be a positive number; got {scale}."
     assert_refuses(message, softmax_attention, *inputs(), scale=scale)
 
 

@@ -291,3 +291,12 @@ def test_no_positions_and_one_are_sequences_too(name: str, lag: int) -> None:
         assert_close(fed(state, inputs, [1, 0, 5])[0], fed(empty, inputs, [])[0], atol=1e-12)
     nobody = [x[:0] for x in inputs]
     assert fed(start(features, lag, batch=0), nobody, [3, 1])[0].shape == (0, 15, T, SIZES.V)
+
+
+@pytest.mark.parametrize("name", ["Elu", "Positive"])
+def test_masked_prefill_is_the_training_form_at_every_position(name: str) -> None:
+    features, (q, k, v) = make(name), sequence()
+    mask = torch.ones(k.shape[0], k.shape[2], dtype=torch.bool)
+    mask[1, 5:8] = False
+    out, _ = start(features, 2).prefill(q, k, v, mask=mask)
+    assert_close(out, linear_attention(q, k, v, features=features, causal=True, mask=mask))

@@ -178,6 +178,12 @@ def wrong_uses() -> dict[str, Callable[[LinearState], object]]:
     }
 
 
+@without_shape_checks
+def test_only_states_merge() -> None:
+    with pytest.raises(ValueError, match=r"^LinearState\.merge: after must be a LinearState; got 3\.$"):
+        start(Elu(), 2).merge(3)  # ty: ignore[invalid-argument-type]
+
+
 def test_states_of_different_dtypes_do_not_merge() -> None:
     for lag in (0, 2):
         states = [after(start(Elu(), lag), sequence(dtype=dtype)) for dtype in (torch.float64, torch.float32)]

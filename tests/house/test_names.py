@@ -8,6 +8,7 @@ import pytest
 NAMES = {
     "likewise.attention": [
         "Argmax",
+        "Attend",
         "Elu",
         "Exponential",
         "FeatureMap",
@@ -25,8 +26,11 @@ NAMES = {
         "Positive",
         "Quadratic",
         "Relu",
+        "Scaled",
+        "SimilarityKernel",
         "Softmax",
         "SoftmaxFourier",
+        "Structure",
         "Taylor",
         "Truncated",
         "argmax_attention",

@@ -79,11 +79,11 @@ def test_attention_reads_digits(result: Approximation) -> None:
 
 def test_readings_are_the_votes(result: Approximation) -> None:
     readings = result.readings
-    assert len(readings.images) == len(readings.labels) == 12
+    assert len(readings.images) == len(readings.labels) == 10
     assert all(len(image) == 64 and min(image) >= 0 and max(image) <= 1 for image in readings.images)
     softmax, *_ = readings.readings
     right = sum(answer == label for answer, label in zip(softmax.answers, readings.labels, strict=True))
-    assert right >= 9
+    assert right >= 8
 
 
 def test_the_same_seed_gives_the_same_errors(result: Approximation) -> None:
