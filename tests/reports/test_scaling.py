@@ -36,8 +36,8 @@ def test_peak_counts_what_lives_at_the_same_time() -> None:
 
 
 def test_best_seconds_is_the_least() -> None:
-    pauses = iter([0.03, 0.01, 0.02, 0.05])
-    assert 0.01 <= best_seconds(lambda: time.sleep(next(pauses)), allowance=10.0, most=4) < 0.02
+    pauses = iter([0.4, 0.01, 0.4])  # far apart: a busy machine prolongs them
+    assert 0.01 <= best_seconds(lambda: time.sleep(next(pauses)), allowance=10.0, most=3) < 0.4
 
 
 def test_a_slow_call_is_not_repeated_often() -> None:
