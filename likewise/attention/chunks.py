@@ -1,5 +1,6 @@
 """Attention in chunks: the loop from q, k, v and a prefix to outputs, which maps only what it needs at a time."""
 
+from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 import torch
@@ -121,21 +122,30 @@ def attend_causally(
     start = past // block_size * block_size
     prefix = problem.absorbed(prefix, 0, start)
     output = Output(problem)
-    at = start
-    while at < positions:
-        parts = max(1, min(PIECE // chunk, (positions - at) // chunk)) if block_size == 1 else 1
-        stop = min(at + parts * chunk, positions)
+    for at, stop, parts in pieces(start, positions, chunk, most=1 if block_size > 1 else PIECE // chunk):
         rows = max(at, past) - past, stop - past
         if chunk == block_size > 1:  # the rows of one block see all of it: no pairs to tell apart
             prefix = problem.absorbed(prefix, at, stop)
             problem.read(prefix, *rows, output)
-        else:
-            hidden = None if block_size == 1 else later_blocks(problem, rows[0] + past - at, stop - at, block_size)
-            window, first = Window(problem.q.shape[2], hidden=hidden, parts=parts), problem.first(at, stop)
-            sums, prefix = prefix.attend(problem.queries(*rows), *problem.keys(at, stop), window, first)
-            output.append(problem.unfold(sums.output()))
-        at = stop
+            continue
+        hidden = None if block_size == 1 else later_blocks(problem, rows[0] + past - at, stop - at, block_size)
+        window, first = Window(problem.q.shape[2], hidden=hidden, parts=parts), problem.first(at, stop)
+        sums, prefix = prefix.attend(problem.queries(*rows), *problem.keys(at, stop), window, first)
+        output.append(problem.unfold(sums.output()))
     return output.joined(), prefix
+
+
+def pieces(start: int, stop: int, chunk: int, most: int | None = None) -> Iterator[tuple[int, int, int]]:
+    """Start, stop and number of chunks of every piece; what is less than a chunk comes last, on its own.
+
+    >>> list(pieces(0, 300, 64))
+    [(0, 256, 4), (256, 300, 1)]
+    """
+    most = PIECE // chunk if most is None else most
+    while start < stop:
+        parts = max(1, min(most, (stop - start) // chunk))
+        yield start, min(start + parts * chunk, stop), parts
+        start += parts * chunk
 
 
 def default_chunk(prefix: Prefix) -> int:

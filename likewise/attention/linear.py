@@ -4,11 +4,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from likewise.attention.chunks import Problem, attend_causally
+from likewise.attention.chunks import Problem, attend_causally, default_chunk
 from likewise.attention.exact import no_pairs, shield
 from likewise.attention.features import FeatureMap
 from likewise.attention.masks import Structure, check_key_mask, check_structure, check_tensors, sees_something
 from likewise.attention.packed import attend_packed
+from likewise.attention.scan import can_scan, scan
 from likewise.checks import refuse, require, require_count
 
 
@@ -71,6 +72,8 @@ def _attend(
         return attend_packed(problem, sequence_ids, causal=causal, chunk_size=chunk_size)
     if not causal:
         return problem.everything_read(problem.absorbed(problem.empty(), 0, k.shape[2]))
+    if prefix_lengths is None and block_size is None and can_scan(problem):
+        return scan(problem, chunk_size or default_chunk(problem.empty()))
     early = max(q.shape[2] - k.shape[2], 0)  # rows that stand before the first key
     out = attend_causally(problem.rows(early), problem.empty(), block_size=block_size or 1, chunk_size=chunk_size)[0]
     out = torch.cat([out.new_zeros(*out.shape[:2], early, out.shape[3]), out], dim=2) if early else out

@@ -39,6 +39,17 @@ class Window(NamedTuple):
         """Rows by part, those of all query heads together."""
         return x.unflatten(2, (self.repeats, self.parts, -1)).transpose(2, 3).flatten(3, 4)
 
+    def split_keys(self, x: Float[Tensor, "B G S X"]) -> Float[Tensor, "B G P part X"]:
+        """Keys or values by part."""
+        return x.unflatten(2, (self.parts, -1))
+
+    def states(self, first: Tensor, additions: Float[Tensor, "B G P F V1"]) -> tuple[Tensor, Tensor]:
+        """The sums before every part, (B, G, P, F, V + 1), and after the last, from those before the first."""
+        states = [first]
+        for part in range(self.parts):
+            states.append(states[-1] + additions[:, :, part])
+        return torch.stack(states[:-1], dim=2), states[-1]
+
     def join_rows(self, x: Float[Tensor, "B G P part X"]) -> Float[Tensor, "B G rows X"]:
         """The inverse of `split_rows`."""
         return x.unflatten(3, (self.repeats, -1)).transpose(2, 3).flatten(2, 4)
@@ -170,20 +181,11 @@ class Chunk(NamedTuple):
             pairs = window.keep(self.factors @ self.weights.mT)
             total = plus_product(self.factors @ self.before, pairs, values)
             return total, plus_product(self.before, self.weights.mT, values)
-        factors, weights = window.split_rows(self.factors), _by_part(self.weights, window)
-        by_part = _by_part(values, window)
-        additions = weights.mT @ by_part
-        states = [self.before]
-        for part in range(window.parts):
-            states.append(states[-1] + additions[:, :, part])
+        factors = window.split_rows(self.factors)
+        weights, values = window.split_keys(self.weights), window.split_keys(values)
+        states, after = window.states(self.before, weights.mT @ values)
         pairs = window.keep(factors @ weights.mT)
-        total = plus_product(factors @ torch.stack(states[:-1], dim=2), pairs, by_part)
-        return window.join_rows(total), states[-1]
-
-
-def _by_part(x: Tensor, window: Window) -> Tensor:
-    """Keys or values by part, (B, G, P, S / P, X)."""
-    return x.unflatten(2, (window.parts, -1))
+        return window.join_rows(plus_product(factors @ states, pairs, values)), after
 
 
 def _attend_pairwise(queries: Scaled, keys: Scaled, values: Tensor, window: Window) -> Sums:
@@ -194,8 +196,8 @@ def _attend_pairwise(queries: Scaled, keys: Scaled, values: Tensor, window: Wind
     totals, scales = [], []
     for part in range(window.parts):
         rows = Scaled(*(None if x is None else window.split_rows(x)[:, :, part] for x in queries))
-        own = Scaled(*(None if x is None else _by_part(x, window)[:, :, part] for x in keys))
-        own_values = _by_part(values, window)[:, :, part]
+        own = Scaled(*(None if x is None else window.split_keys(x)[:, :, part] for x in keys))
+        own_values = window.split_keys(values)[:, :, part]
         sums = prefix.read(rows) | _pairwise(rows, own, own_values, window)
         totals.append(sums.total)
         scales.append(sums.scale)

@@ -165,6 +165,8 @@ def test_earlier_rows_pass_no_gradient_to_later_keys_and_values(attend: Form, cu
         results = with_gradients(causal, *changed(inputs, cut, which, change), rows=slice(0, cut))
         assert torch.equal(results[0], clean[0])
         for one, other in zip(results[1:], clean[1:], strict=True):
-            # What is 0 stays 0; the rest may round differently, since a product's rounding depends on memory layout.
-            assert torch.equal(one == 0, other == 0)
-            assert_close(one, other, atol=1e-6 * other.abs().max().item())
+            assert torch.equal(one[:, :, cut:], torch.zeros_like(one[:, :, cut:]))
+            # The rest may round differently: a piece in which a key jumps is differentiated in another way.
+            # With one key in sight all but the gradient of v is 0 in exact arithmetic, a difference of terms that a
+            # small denominator of a signed map makes large: hence the largest of all, to float32's five digits.
+            assert_close(one, other, atol=1e-5 * max(x.abs().max().item() for x in clean[1:]))

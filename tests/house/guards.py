@@ -41,6 +41,7 @@ FILES = {
         "prefix",
         "chunks",
         "packed",
+        "scan",
         "linear",
         "state",
         "cache",
