@@ -1,5 +1,6 @@
 """Multi-head, grouped and multi-query attention around any of the room's forms, and decoding one position at a time."""
 
+import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -66,6 +67,7 @@ class Softmax(Attend):
 
     def __init__(self, *, scale: float | None = None, dropout: float = 0.0) -> None:
         super().__init__()
+        require(scale is None or 0 < scale < math.inf, "Softmax", "scale", "be a positive number", scale)
         require(0 <= dropout < 1, "Softmax", "dropout", "be at least 0 and below 1", dropout)
         self.scale, self.dropout = scale, dropout
 

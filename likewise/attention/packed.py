@@ -17,9 +17,9 @@ def attend_packed(
 ) -> Float[Tensor, "B H T V"]:
     """Attention inside each run of equal ids, queries standing at the last T of the S positions.
 
-    Every sequence is moved to the start of a chunk, and the prefix restarts there, so what a sequence gets does not
-    depend on its neighbours. Without `causal`, a row's keys are those up to its own position, read from the left, and
-    those after it, read from the right.
+    Every sequence is moved to the start of a chunk, and the prefix restarts there, so a sequence depends on its
+    neighbours only through the default chunk size, that is in its last digits. Without `causal`, a row's keys are
+    those up to its own position, read from the left, and those after it, read from the right.
     """
     length, positions = problem.q.shape[3], problem.k.shape[2]
     if torch.compiler.is_compiling():

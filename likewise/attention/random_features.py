@@ -23,7 +23,6 @@ class RandomFeatures(FeatureMap):
     exact = False
     frequencies: Tensor
     digest: Tensor
-
     deviation: float = 1.0  # of every coordinate of a frequency
 
     def __init__(
@@ -52,9 +51,8 @@ class RandomFeatures(FeatureMap):
 
     def _draw(self, generator: Generator | None) -> None:
         drawn = draw_frequencies(self.kv_heads, self.rows, self.key_dim or 0, sampler=self.sampler, generator=generator)
-        drawn = (
-            drawn * self.deviation
-        ).float()  # whatever the module's dtype: what is saved and loaded again is what was drawn
+        # float32 whatever the module's dtype: what is saved and loaded again is what was drawn.
+        drawn = (drawn * self.deviation).float()
         digest = int.from_bytes(hashlib.sha256(drawn.numpy().tobytes()).digest()[:8], "big", signed=True)
         self.frequencies, self.digest = drawn.to(self.frequencies), torch.tensor(digest).to(self.digest)
 

@@ -283,3 +283,8 @@ def test_input_of_another_dtype_is_refused() -> None:
     message = "x must have the dtype and device of the weights, torch.float32 on cpu; got torch.float64 on cpu."
     with pytest.raises(ValueError, match=f"^MultiHeadAttention: {re.escape(message)}$"):
         module(torch.ones(1, 2, 6, dtype=torch.float64))
+
+
+def test_a_scale_is_refused_where_it_is_given() -> None:
+    with pytest.raises(ValueError, match=r"^Softmax: scale must be a positive number; got -1\.0\.$"):
+        Softmax(scale=-1.0)
