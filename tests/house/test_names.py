@@ -9,6 +9,7 @@ NAMES = {
     "likewise.attention": [
         "Argmax",
         "Attend",
+        "DenominatorWarning",
         "Elu",
         "Exponential",
         "FeatureMap",
