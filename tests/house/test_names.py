@@ -12,6 +12,7 @@ NAMES = {
         "Elu",
         "Exponential",
         "FeatureMap",
+        "Fitted",
         "Fourier",
         "Gaussian",
         "Hyperbolic",
