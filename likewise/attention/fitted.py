@@ -38,7 +38,7 @@ class Fitted(RandomFeatures):
     >>> (phi.fit(q, k).queries(q) @ phi.keys(k).mT)[0, 0, 0]
     tensor([12.3..., 19.6...])
 
-    Paper: FAVOR#, arXiv 2302.00787 (SDERF), theorem 4.2. Differs: centred and balanced first; w in the data's axes, not
+    Paper: FAVOR#, arXiv 2302.00787 (SDERF). Differs: centred and balanced first; w in the data's axes, not
     in those of A: the same law, free of the signs of eigenvectors.
     """
 

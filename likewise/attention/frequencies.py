@@ -26,7 +26,7 @@ def draw_frequencies(
     True
 
     Paper: Orthogonal Random Features, arXiv 1610.09072; FAVOR+, arXiv 2009.14794; Simplex Random Features, arXiv
-    2301.13856, eq. 8. Differs: fresh norms for a simplex too (SimRFs), not the coupled ones of SimRFs+.
+    2301.13856 (SimRFs, whose directions do not depend on the norms).
     """
     require_choice("draw_frequencies", "sampler", sampler, SAMPLERS)
     require_count("draw_frequencies", "rows", rows)
