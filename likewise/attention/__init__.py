@@ -3,6 +3,7 @@
 from likewise.attention.cache import KeyValueCache
 from likewise.attention.exact import argmax_attention, kernel_attention, softmax_attention
 from likewise.attention.features import Elu, FeatureMap, Monomials, Quadratic, Relu, Scaled, Taylor
+from likewise.attention.fitted import Fitted
 from likewise.attention.heads import Argmax, Attend, Kernel, Linear, MultiHeadAttention, Softmax
 from likewise.attention.kernels import Exponential, Gaussian, Induced, Polynomial, SimilarityKernel, Truncated
 from likewise.attention.linear import DenominatorWarning, linear_attention
@@ -17,6 +18,7 @@ __all__ = [
     "Elu",
     "Exponential",
     "FeatureMap",
+    "Fitted",
     "Fourier",
     "Gaussian",
     "Hyperbolic",

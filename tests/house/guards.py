@@ -37,6 +37,7 @@ FILES = {
         "frequencies",
         "random_features",
         "masks",
+        "fitted",
         "exact",
         "prefix",
         "problem",

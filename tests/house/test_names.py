@@ -13,6 +13,7 @@ NAMES = {
         "Elu",
         "Exponential",
         "FeatureMap",
+        "Fitted",
         "Fourier",
         "Gaussian",
         "Hyperbolic",
