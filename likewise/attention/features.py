@@ -125,7 +125,7 @@ class Elu(FeatureMap):
     positive = True
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        return Scaled(x.relu() + x.clamp(max=0).exp(), None)
+        return Scaled(x.clamp(max=0).exp_() + x.relu(), None)
 
 
 class Relu(FeatureMap):

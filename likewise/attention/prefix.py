@@ -47,10 +47,16 @@ class Window(NamedTuple):
 
     def states(self, first: Tensor, additions: Float[Tensor, "B G P F V1"]) -> tuple[Tensor, Tensor]:
         """The sums before every part, (B, G, P, F, V + 1), and after the last, from those before the first."""
-        states = [first]
-        for part in range(self.parts):
-            states.append(states[-1] + additions[:, :, part])
-        return torch.stack(states[:-1], dim=2), states[-1]
+        if additions.requires_grad or first.requires_grad or not can_look(additions):
+            states = [first]
+            for part in range(self.parts):
+                states.append(states[-1] + additions[:, :, part])
+            return torch.stack(states[:-1], dim=2), states[-1]
+        states = torch.empty_like(additions)
+        states[:, :, 0] = first
+        for part in range(1, self.parts):
+            torch.add(states[:, :, part - 1], additions[:, :, part - 1], out=states[:, :, part])
+        return states, states[:, :, -1] + additions[:, :, -1]
 
     def join_rows(self, x: Float[Tensor, "B G P part X"]) -> Float[Tensor, "B G rows X"]:
         """The inverse of `split_rows`."""
@@ -180,13 +186,13 @@ class Chunk(NamedTuple):
         """The rows' sums over the prefix and the keys in their window, and the prefix's sums after the chunk."""
         if window.parts == 1:
             pairs = window.keep(self.factors @ self.weights.mT)
-            total = plus_product(self.factors @ self.before, pairs, values)
+            total = add_product(self.factors @ self.before, pairs, values)
             return total, plus_product(self.before, self.weights.mT, values)
         factors = window.split_rows(self.factors)
         weights, values = window.split_keys(self.weights), window.split_keys(values)
         states, after = window.states(self.before, weights.mT @ values)
         pairs = window.keep(factors @ weights.mT)
-        return window.join_rows(plus_product(factors @ states, pairs, values)), after
+        return window.join_rows(add_product(factors @ states, pairs, values)), after
 
 
 def _attend_pairwise(queries: Scaled, keys: Scaled, values: Tensor, window: Window) -> Sums:
@@ -240,6 +246,13 @@ def plus_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """base + left @ right, in one pass."""
     flat = torch.baddbmm(base.flatten(0, -3), left.flatten(0, -3), right.flatten(0, -3))
     return flat.unflatten(0, base.shape[:-2])
+
+
+def add_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """base + left @ right where nothing else holds base, which may be overwritten."""
+    if not can_look(base):
+        return plus_product(base, left, right)
+    return base.flatten(0, -3).baddbmm_(left.flatten(0, -3), right.flatten(0, -3)).unflatten(0, base.shape[:-2])
 
 
 def can_look(x: Tensor) -> bool:

@@ -211,7 +211,8 @@ class Positive(RandomFeatures):
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
         x = x * self.input_scale
-        return Scaled(None, self.project(x) - (_half_square(x) + math.log(self.rows) / 2))
+        # In place, here and below: the product is as large as all features, and nothing else holds it.
+        return Scaled(None, self.project(x).sub_(_half_square(x) + math.log(self.rows) / 2))
 
     def log_relative_variance(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
         x, y = self.scaled(q, k, self.input_scale)

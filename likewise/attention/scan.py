@@ -22,7 +22,7 @@ from likewise.attention.chunks import attend_causally
 from likewise.attention.exact import inverse
 from likewise.attention.features import FeatureMap
 from likewise.attention.pieces import Form
-from likewise.attention.prefix import Chunk, Prefix, Window, plus_product
+from likewise.attention.prefix import Chunk, Prefix, Window, add_product
 from likewise.attention.problem import Output, Problem
 from likewise.similarity import wide
 
@@ -147,7 +147,7 @@ def _sums_backward(piece: Chunk, values: Tensor, window: Window, total: Tensor, 
     returns, before = window.states(later, (factors.mT @ total).flip(2))
     returns = returns.flip(2)
     pairs, dpairs = window.keep(factors @ weights.mT), window.keep(total @ values.mT)
-    dfactors = plus_product(total @ states.mT, dpairs, weights)
-    dweights = plus_product(values @ returns.mT, dpairs.mT, factors)
-    dvalues = plus_product(weights @ returns, pairs.mT, total)
+    dfactors = add_product(total @ states.mT, dpairs, weights)
+    dweights = add_product(values @ returns.mT, dpairs.mT, factors)
+    dvalues = add_product(weights @ returns, pairs.mT, total)
     return window.join_rows(dfactors), dweights.flatten(2, 3), dvalues.flatten(2, 3), before
