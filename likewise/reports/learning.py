@@ -1,0 +1,118 @@
+"""Training the small networks whose attention is looked at: one loop, AdamW, a warm start and a cosine to the end."""
+
+import math
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from likewise.networks import ByteModel, vit
+from likewise.reports.corpus import Images
+from likewise.reports.measuring import Progress, silent
+
+Model = TypeVar("Model", bound=nn.Module)
+
+WARM_UP = 0.05  # the part of the steps in which the rate rises
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A network's size and how long it learns."""
+
+    num_layers: int
+    num_heads: int
+    dim: int
+    steps: int
+    batch: int
+    rate: float
+
+
+def learn_text(
+    text: Int[Tensor, " n"], *, context: int, recipe: Recipe, seed: int, progress: Progress = silent
+) -> ByteModel:
+    """A byte model trained on windows from anywhere in the text."""
+    generator = torch.Generator().manual_seed(seed)
+    with seeded(seed):
+        model = ByteModel(context=context, dim=recipe.dim, num_layers=recipe.num_layers, num_heads=recipe.num_heads)
+
+    def loss() -> Tensor:
+        starts = torch.randint(len(text) - context, (recipe.batch, 1), generator=generator)
+        windows = text[starts + torch.arange(context + 1)]
+        return functional.cross_entropy(model(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten())
+
+    return descend(model, loss, recipe, progress)
+
+
+def learn_images(
+    images: Images, *, patch_size: int, recipe: Recipe, seed: int, progress: Progress = silent
+) -> nn.Module:
+    """A vision transformer trained to name digits."""
+    generator = torch.Generator().manual_seed(seed)
+    with seeded(seed):
+        model = vit(
+            8,
+            patch_size=patch_size,
+            channels=1,
+            dim=recipe.dim,
+            num_layers=recipe.num_layers,
+            num_heads=recipe.num_heads,
+            num_classes=10,
+        )
+
+    def loss() -> Tensor:
+        chosen = torch.randint(len(images.train), (recipe.batch,), generator=generator)
+        return functional.cross_entropy(model(images.train[chosen]), images.train_labels[chosen])
+
+    return descend(model, loss, recipe, progress)
+
+
+def descend(model: Model, loss: Callable[[], Tensor], recipe: Recipe, progress: Progress) -> Model:
+    """Minimise what `loss` draws; the model comes back in eval mode."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=(0.9, 0.95), weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: pace(step, recipe.steps))
+    model.train()
+    for step in range(recipe.steps):
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        progress((step + 1) / recipe.steps, f"training, step {step + 1} of {recipe.steps}")
+    return model.eval()
+
+
+def pace(step: int, steps: int) -> float:
+    """The learning rate at a step, as a part of its peak: up in a line, down in a cosine.
+
+    >>> pace(0, 100), pace(4, 100), round(pace(99, 100), 2)  # 5 steps up
+    (0.2, 1.0, 0.0)
+    """
+    warm = max(round(WARM_UP * steps), 1)
+    if step < warm:
+        return (step + 1) / warm
+    return (1 + math.cos(math.pi * (step + 1 - warm) / max(steps - warm, 1))) / 2
+
+
+@contextmanager
+def seeded(seed: int) -> Generator[None, None, None]:
+    """Let modules draw their first weights from a seed, and leave the global generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def bits_per_byte(model: nn.Module, windows: Int[Tensor, "B T1"]) -> float:
+    """-log2 p(next byte), mean over all positions of all windows, whose last byte is only asked for."""
+    logits: Float[Tensor, "B T C"] = model(windows[:, :-1])
+    return functional.cross_entropy(logits.flatten(0, 1).double(), windows[:, 1:].flatten()).item() / math.log(2)
+
+
+def accuracy(model: nn.Module, images: Float[Tensor, "B C Y X"], labels: Int[Tensor, " B"]) -> float:
+    """The share of images that are named right."""
+    return (model(images).argmax(-1) == labels).double().mean().item()
