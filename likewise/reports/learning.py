@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import TypeVar
 
 import torch
@@ -11,14 +12,18 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from likewise.networks import ByteModel, vit
+from likewise.networks import ByteModel, vit, with_attends
+from likewise.reports.combinations import Window
 from likewise.reports.corpus import Images
 from likewise.reports.measuring import Progress, silent
 
 Model = TypeVar("Model", bound=nn.Module)
 
-MUON = 10.0  # its rate, as a multiple of the other
+MUON = 5.0  # its rate, as a multiple of the other
 WARM_UP = 0.05  # the part of the steps in which the rate rises
+# Up to which part of the steps attention reaches how far back. Who may look everywhere from the start learns for long
+# no more than which byte follows which; who looks near first learns words, and then where else to look.
+REACHES = (0.4, 8), (0.7, 32)
 
 
 @dataclass(frozen=True)
@@ -36,15 +41,21 @@ class Recipe:
 def learn_text(
     text: Int[Tensor, " n"], *, context: int, recipe: Recipe, seed: int, progress: Progress = silent
 ) -> ByteModel:
-    """A byte model trained on windows from anywhere in the text."""
+    """A byte model trained on windows from anywhere in the text; its attention reaches farther as it learns."""
     generator = torch.Generator().manual_seed(seed)
     with seeded(seed):
         model = ByteModel(context=context, dim=recipe.dim, num_layers=recipe.num_layers, num_heads=recipe.num_heads)
 
+    layers = range(recipe.num_layers)
+    steps = count()
+    nearsighted = [(until, with_attends(model, [Window(reach) for _ in layers])) for until, reach in REACHES]
+
     def loss() -> Tensor:
+        done = next(steps) / recipe.steps
+        seer = next((other for until, other in nearsighted if done < until), model)
         starts = torch.randint(len(text) - context, (recipe.batch, 1), generator=generator)
         windows = text[starts + torch.arange(context + 1)]
-        return functional.cross_entropy(model(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten())
+        return functional.cross_entropy(seer(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten())
 
     return descend(model, loss, recipe, progress)
 

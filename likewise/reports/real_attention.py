@@ -36,12 +36,12 @@ class Plan:
 
 
 TOUR = Plan(
-    text=Recipe(num_layers=2, num_heads=2, dim=64, steps=450, batch=4, rate=5e-3),
+    text=Recipe(num_layers=2, num_heads=2, dim=64, steps=400, batch=4, rate=5e-3),
     images=Recipe(num_layers=2, num_heads=4, dim=64, steps=150, batch=32, rate=3e-3),
 )
 STUDY = Plan(
-    text=Recipe(num_layers=3, num_heads=4, dim=128, steps=1200, batch=4, rate=3e-3),
-    images=Recipe(num_layers=3, num_heads=4, dim=64, steps=600, batch=32, rate=2e-3),
+    text=Recipe(num_layers=3, num_heads=4, dim=128, steps=900, batch=2, rate=5e-3),
+    images=Recipe(num_layers=3, num_heads=4, dim=64, steps=300, batch=32, rate=3e-3),
     context=1024,
     draws=4,
 )
