@@ -3,9 +3,10 @@
 from likewise.attention.cache import KeyValueCache
 from likewise.attention.exact import argmax_attention, kernel_attention, softmax_attention
 from likewise.attention.features import Elu, FeatureMap, Monomials, Quadratic, Relu, Scaled, Taylor
+from likewise.attention.fitted import Fitted
 from likewise.attention.heads import Argmax, Attend, Kernel, Linear, MultiHeadAttention, Softmax
 from likewise.attention.kernels import Exponential, Gaussian, Induced, Polynomial, SimilarityKernel, Truncated
-from likewise.attention.linear import linear_attention
+from likewise.attention.linear import DenominatorWarning, linear_attention
 from likewise.attention.masks import Structure
 from likewise.attention.random_features import Fourier, Hyperbolic, Positive, SoftmaxFourier
 from likewise.attention.state import LinearState
@@ -13,9 +14,11 @@ from likewise.attention.state import LinearState
 __all__ = [
     "Argmax",
     "Attend",
+    "DenominatorWarning",
     "Elu",
     "Exponential",
     "FeatureMap",
+    "Fitted",
     "Fourier",
     "Gaussian",
     "Hyperbolic",

@@ -52,6 +52,7 @@ class FeatureMap(nn.Module, ABC):
     dim: int | None = None
     key_dim: int | None = None
     kv_heads: int = 1
+    has_warned: bool = False  # of a denominator that nearly vanished: once is enough
 
     def __init__(self, kernel: SimilarityKernel | None = None) -> None:
         super().__init__()
@@ -61,6 +62,11 @@ class FeatureMap(nn.Module, ABC):
     def kernel(self) -> SimilarityKernel:
         """The kernel that `queries(q) @ keys(k).mT` equals or estimates; without an older name, the one it induces."""
         return Induced(self.queries, self.keys) if self._kernel is None else self._kernel
+
+    @property
+    def has_named_kernel(self) -> bool:
+        """Whether the kernel is known without the features."""
+        return self._kernel is not None
 
     @abstractmethod
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:

@@ -98,18 +98,27 @@ class Kernel(Attend):
 class Linear(Attend):
     """`linear_attention` as a part: decoding keeps one `LinearState` per key-value head."""
 
-    def __init__(self, features: FeatureMap, *, dropout: float = 0.0) -> None:
+    def __init__(self, features: FeatureMap, *, exact_within: int | None = None, dropout: float = 0.0) -> None:
         super().__init__()
         require(isinstance(features, FeatureMap), "Linear", "features", "be a feature map", repr(features))
+        if exact_within is not None:
+            require_count("Linear", "exact_within", exact_within)
         hint = "There are no weights to drop; drop outputs instead."
         require(dropout == 0, "Linear", "dropout", "be 0", dropout, hint)
-        self.features = features
+        self.features, self.exact_within = features, exact_within
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, structure: Structure) -> Tensor:
-        return linear_attention(q, k, v, features=self.features, **structure._asdict())
+        return linear_attention(q, k, v, features=self.features, exact_within=self.exact_within, **structure._asdict())
 
     def empty_cache(self, *, batch: int, kv_heads: int, value_dim: int, lag: int = 0) -> LinearState:
-        return LinearState.empty(self.features, batch=batch, kv_heads=kv_heads, value_dim=value_dim, lag=lag)
+        return LinearState.empty(
+            self.features,
+            batch=batch,
+            kv_heads=kv_heads,
+            value_dim=value_dim,
+            lag=lag,
+            exact_within=self.exact_within,
+        )
 
     def decode(self, q: Tensor, k: Tensor, v: Tensor, cache: Cache, mask: Tensor | None = None) -> tuple[Tensor, Cache]:
         require(isinstance(cache, LinearState), "Linear", "cache", "be a LinearState", type(cache).__name__)

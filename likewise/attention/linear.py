@@ -1,16 +1,27 @@
 """Linear attention, both directions and causal: the same function as `kernel_attention`, without the T x S weights."""
 
+import warnings
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from likewise.attention.chunks import Problem, attend_causally, default_chunk
+from likewise.attention.chunks import attend_blocks, attend_both_ways, attend_causally
 from likewise.attention.exact import no_pairs, shield
 from likewise.attention.features import FeatureMap
 from likewise.attention.masks import Structure, check_key_mask, check_structure, check_tensors, sees_something
 from likewise.attention.packed import attend_packed
+from likewise.attention.pieces import Form
+from likewise.attention.prefix import can_look
+from likewise.attention.problem import Problem
 from likewise.attention.scan import can_scan, scan
 from likewise.checks import refuse, require, require_count
+
+AMPLIFIED = 10.0  # how many times the largest value an output may be before its denominator is called vanishing
+
+
+class DenominatorWarning(UserWarning):
+    """A denominator came near zero: similarities of both signs cancelled, and outputs are far larger than values."""
 
 
 def linear_attention(
@@ -24,6 +35,7 @@ def linear_attention(
     sequence_ids: Int[Tensor, "B S"] | None = None,
     prefix_lengths: Int[Tensor, " B"] | None = None,
     block_size: int | None = None,
+    exact_within: int | None = None,
     chunk_size: int | None = None,
 ) -> Float[Tensor, "B H T V"]:
     """O_i = phi(q_i) S_i / (phi(q_i) Z_i), S_i = sum phi(k_j)' v_j and Z_i = sum phi(k_j)' over the keys row i sees.
@@ -34,7 +46,10 @@ def linear_attention(
     (finite ones: 0 * inf is NaN), not by a bit.
 
     mask: keys to leave out (False), (B, S). sequence_ids, prefix_lengths, block_size: packed sequences, prefix-LM and
-    block-causal structure, one at a time. chunk_size: rows that form pairs at a time; the result does not depend on it.
+    block-causal structure, one at a time. exact_within: pairs less than so many positions apart are weighed by the
+    kernel itself, and only those further apart by features: near terms add no error, and numerator and denominator
+    stay what they estimate. With exact_within >= S this is `kernel_attention`. An exact map does not need it.
+    chunk_size: rows that form pairs at a time; the result does not depend on it.
 
     >>> from likewise.attention import Relu
     >>> q, k = torch.tensor([[[[1.0, 0.0], [1.0, 1.0]]]]), torch.tensor([[[[1.0, 2.0], [3.0, 1.0]]]])
@@ -51,31 +66,51 @@ def linear_attention(
     check_features(where, features, k)
     check_key_mask(where, mask, (k.shape[0], k.shape[2]), q.device)
     check_structure(where, q, k, structure)
-    if chunk_size is not None:
-        require_count(where, "chunk_size", chunk_size)
+    for name, count in (("chunk_size", chunk_size), ("exact_within", exact_within)):
+        if count is not None:
+            require_count(where, name, count)
+    if exact_within is not None:
+        _check_window(where, q, k, structure)
     if 0 in (q.shape[0], q.shape[2], k.shape[2]):
         return no_pairs(q, k, v)
     if mask is None:
-        return _attend(features, q, k, v, structure, chunk_size)
+        out = _attend(features, q, k, v, structure, exact_within, chunk_size)
+        _warn_if_vanishing(features, out, v)
+        return out
     q, broken = shield(q)
     awake = sees_something(q.shape[2], k.shape[2], structure)[:, None, :, None]
-    return _attend(features, q, k, v, structure, chunk_size).masked_fill(broken & awake, torch.nan)
+    out = _attend(features, q, k, v, structure, exact_within, chunk_size)
+    _warn_if_vanishing(features, out, v.masked_fill(~mask[:, None, :, None], 0))
+    return out.masked_fill(broken & awake, torch.nan)
 
 
 def _attend(
-    features: FeatureMap, q: Tensor, k: Tensor, v: Tensor, structure: Structure, chunk_size: int | None
+    features: FeatureMap,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    structure: Structure,
+    within: int | None,
+    chunk_size: int | None,
 ) -> Float[Tensor, "B H T V"]:
     """Linear attention of checked arguments."""
     causal, mask, sequence_ids, prefix_lengths, block_size = structure
     problem = Problem.fold(features, q, k, v, mask)
     if sequence_ids is not None:
         return attend_packed(problem, sequence_ids, causal=causal, chunk_size=chunk_size)
+    form = Form.choose(problem, causal=causal, chunk_size=chunk_size, within=within)
     if not causal:
+        if form.within is not None and q.shape[2] == k.shape[2]:
+            return attend_both_ways(problem, form)
         return problem.everything_read(problem.absorbed(problem.empty(), 0, k.shape[2]))
-    if prefix_lengths is None and block_size is None and can_scan(problem):
-        return scan(problem, chunk_size or default_chunk(problem.empty()))
     early = max(q.shape[2] - k.shape[2], 0)  # rows that stand before the first key
-    out = attend_causally(problem.rows(early), problem.empty(), block_size=block_size or 1, chunk_size=chunk_size)[0]
+    late = problem.rows(early)
+    if block_size is not None:
+        out = attend_blocks(late, Form.features(problem, chunk_size), block_size)
+    elif can_scan(late):
+        out = scan(late, form)
+    else:
+        out = attend_causally(late, None, form)[0]
     out = torch.cat([out.new_zeros(*out.shape[:2], early, out.shape[3]), out], dim=2) if early else out
     if prefix_lengths is None:
         return out
@@ -84,6 +119,32 @@ def _attend(
     seen_by_all = inside.everything_read(inside.absorbed(inside.empty(), 0, k.shape[2]))
     positions = torch.arange(q.shape[2], device=q.device) + (k.shape[2] - q.shape[2])
     return torch.where((positions < prefix_lengths[:, None])[:, None, :, None], seen_by_all, out)
+
+
+def _warn_if_vanishing(features: FeatureMap, out: Tensor, v: Tensor) -> None:
+    """Warn, once for a map, when an output shows that a denominator nearly vanished.
+
+    With similarities of one sign an output is an average of values, never larger than the largest. One that is c times
+    larger has a denominator below 1/c of the sum of its terms' sizes. Compiled graphs and vmap cannot look.
+    """
+    if features.positive or features.has_warned or out.numel() == 0 or not can_look(out):
+        return
+    largest, value = out.detach().abs().amax().item(), v.detach().abs().amax().item()
+    if largest > AMPLIFIED * value:
+        features.has_warned = True
+        message = (
+            f"linear_attention: a denominator of {type(features).__name__} came near zero: an output is"
+            f" {largest:.3g}, the largest value {value:.3g}. Use a positive map, or look at it with diagnose."
+        )
+        warnings.warn(message, DenominatorWarning, stacklevel=3)
+
+
+def _check_window(where: str, q: Tensor, k: Tensor, structure: Structure) -> None:
+    """Refuse a window beside other structure, and one between positions that are not those of one sequence."""
+    for name in ("sequence_ids", "prefix_lengths", "block_size"):
+        require(getattr(structure, name) is None, where, "exact_within", f"come without {name}", f"{name} too")
+    rule = f"come with causal=True or with as many queries as keys, {k.shape[2]}"
+    require(structure.causal or q.shape[2] == k.shape[2], where, "exact_within", rule, q.shape[2])
 
 
 def check_features(where: str, features: FeatureMap, k: Tensor) -> None:

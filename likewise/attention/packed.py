@@ -7,8 +7,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from likewise.attention.chunks import Problem, default_chunk
+from likewise.attention.pieces import Form
 from likewise.attention.prefix import Sums, Window
+from likewise.attention.problem import Problem
 from likewise.checks import refuse
 
 
@@ -26,7 +27,7 @@ def attend_packed(
         hint = "softmax_attention and kernel_attention take sequence_ids in compiled graphs."
         refuse("linear_attention", "sequence_ids", "be looked at, so not be compiled", "torch.compile", hint)
     mean = positions // (1 + int((ids.diff(dim=1) != 0).sum(1).max()))  # of the sequences in the row with most of them
-    chunk = chunk_size or min(default_chunk(problem.empty()), max(4, mean))
+    chunk = chunk_size or min(Form.features(problem).chunk, max(4, mean))
     layout = _Layout.of(ids, chunk)
     # Queries that are not there: rows of 0, whose outputs are dropped.
     whole = problem._replace(q=functional.pad(problem.q, (0, 0, positions - length, 0)))
@@ -34,8 +35,8 @@ def attend_packed(
     sums = _scan(aligned, layout.begins, chunk, diagonal=True)
     if not causal:
         ends = torch.cat([layout.begins[:, 1:], torch.ones_like(layout.begins[:, :1])], dim=1)
-        after = _scan(_reversed(aligned), ends.flip(1), chunk, diagonal=False)
-        sums = [left | _rows_reversed(right, problem) for left, right in zip(sums, reversed(after), strict=True)]
+        after = _scan(aligned.reversed(), ends.flip(1), chunk, diagonal=False)
+        sums = [left | problem.row_reversed(right) for left, right in zip(sums, reversed(after), strict=True)]
     out = torch.cat([aligned.unfold(part.output()) for part in sums], dim=2)
     return layout.restored(out)[:, :, positions - length :]
 
@@ -91,19 +92,3 @@ def _scan(problem: Problem, begins: Bool[Tensor, "B C"], chunk: int, *, diagonal
         sums, prefix = prefix.attend(problem.queries(*piece), *problem.keys(*piece), window, problem.first(*piece))
         parts.append(sums)
     return parts
-
-
-def _reversed(problem: Problem) -> Problem:
-    """The problem read from right to left."""
-    assert problem.mask is not None
-    moved = problem.q.flip(3), problem.k.flip(2), problem.v.flip(2), problem.mask.flip(1)
-    return Problem(problem.features, *moved)
-
-
-def _rows_reversed(sums: Sums, problem: Problem) -> Sums:
-    """The rows of a chunk in reverse order, for each of the R query heads."""
-
-    def turn(x: Tensor) -> Tensor:
-        return x.unflatten(2, (problem.q.shape[2], -1)).flip(3).flatten(2, 3)
-
-    return Sums(turn(sums.total), None if sums.scale is None else turn(sums.scale))

@@ -30,10 +30,12 @@ class Window(NamedTuple):
     parts: int = 1  # pairs are formed inside this many equal parts; across them, rows read what the parts before left
 
     def keep(self, pairs: Float[Tensor, "*B rows S"]) -> Float[Tensor, "*B rows S"]:
-        """The pairs of one part, in place, 0 where they may not attend."""
+        """The pairs of one part, 0 where they may not attend; they may be overwritten."""
         if self.hidden is not None:
-            return pairs.masked_fill_(self.hidden, 0)
-        return pairs.unflatten(-2, (self.repeats, -1)).tril_(self.diagonal).flatten(-3, -2)
+            return pairs.masked_fill(self.hidden, 0)
+        by_head = pairs.unflatten(-2, (self.repeats, -1))
+        kept = by_head.tril_(self.diagonal) if can_look(pairs) else by_head.tril(self.diagonal)
+        return kept.flatten(-3, -2)
 
     def split_rows(self, x: Float[Tensor, "B G rows X"]) -> Float[Tensor, "B G P part X"]:
         """Rows by part, those of all query heads together."""
@@ -70,7 +72,7 @@ class Sums(NamedTuple):
         if self.scale is None or other.scale is None:
             return Sums(self.total + other.total, None)
         scale = torch.maximum(self.scale, other.scale)
-        mine, theirs = (self.scale - _finite(scale)).exp(), (other.scale - _finite(scale)).exp()
+        mine, theirs = (self.scale - finite(scale)).exp(), (other.scale - finite(scale)).exp()
         return Sums(self.total * mine + other.total * theirs, scale)
 
 
@@ -117,7 +119,7 @@ class Prefix(NamedTuple):
     def relative_to(self, scale: Tensor) -> Tensor:
         """The sums times exp(-scale) instead of exp(-self.scale)."""
         assert self.scale is not None
-        return self.sums * (self.scale - _finite(scale)).exp().mT
+        return self.sums * (self.scale - finite(scale)).exp().mT
 
     def attend(
         self,
@@ -155,8 +157,7 @@ class Prefix(NamedTuple):
         reference = torch.where(self.scale == -torch.inf, start, torch.maximum(self.scale, zeroth))
         latest = torch.maximum(reference, log.amax(dim=-2, keepdim=True))
         limit = reference + JUMP[log.dtype]
-        # Compiled graphs cannot look at values and always take the careful path.
-        jumping = log > limit if torch.compiler.is_compiling() or bool((latest > limit).any()) else None
+        jumping = log > limit if not can_look(log) or bool((latest > limit).any()) else None
         near = keys if jumping is None else Scaled(keys.value, keys.log.masked_fill(jumping, -torch.inf))
         factors, scale = _factors(queries, reference)
         return Chunk(factors, _weights(near, reference), self.relative_to(reference), scale, reference, latest, jumping)
@@ -213,7 +214,7 @@ def _pairwise(queries: Scaled, keys: Scaled, values: Tensor, window: Window) -> 
     hidden = window.keep(torch.ones_like(logs[..., 0])) == 0
     logs = logs.masked_fill(hidden[..., None], -torch.inf)
     scale = logs.detach().amax(dim=(-2, -1))[..., None]
-    weights = (logs - _finite(scale)[..., None]).exp()
+    weights = (logs - finite(scale)[..., None]).exp()
     if keys.value is not None and queries.value is not None:
         weights = weights * queries.value[:, :, :, None] * keys.value[:, :, None]
     return Sums(weights.sum(-1) @ values, scale)
@@ -224,14 +225,14 @@ def _factors(queries: Scaled, reference: Tensor) -> tuple[Tensor, Tensor]:
     assert queries.log is not None
     logs = queries.log + reference
     scale = logs.detach().amax(dim=-1, keepdim=True)
-    factors = logs.sub_(_finite(scale)).exp_()
+    factors = logs.sub_(finite(scale)).exp_()
     return factors if queries.value is None else queries.value * factors, scale
 
 
 def _weights(keys: Scaled, reference: Tensor) -> Tensor:
     """Key features times exp(-reference)."""
     assert keys.log is not None
-    weights = (keys.log - _finite(reference)).exp_()
+    weights = (keys.log - finite(reference)).exp_()
     return weights if keys.value is None else keys.value * weights
 
 
@@ -241,6 +242,18 @@ def plus_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
     return flat.unflatten(0, base.shape[:-2])
 
 
-def _finite(scale: Tensor) -> Tensor:
+def can_look(x: Tensor) -> bool:
+    """Whether the values can decide what to do: not in compiled graphs and not under vmap, which go the careful way."""
+    if torch.compiler.is_compiling():
+        return False
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(x):
+        if functorch.is_batchedtensor(x):
+            return False
+        x = functorch.get_unwrapped(x)
+    return True
+
+
+def finite(scale: Tensor) -> Tensor:
     """The scale, 0 where nothing was seen: exp(-inf - 0) is the 0 that exp(-inf - -inf) is not."""
     return scale.masked_fill(scale == -torch.inf, 0)

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from abc import abstractmethod
 
 import torch
 from jaxtyping import Float
@@ -11,13 +12,15 @@ from likewise.attention.features import FeatureMap, Scaled
 from likewise.attention.frequencies import SAMPLERS, Sampler, draw_frequencies
 from likewise.attention.kernels import Exponential, Gaussian
 from likewise.checks import require, require_choice, require_count
+from likewise.similarity import squared_distances, wide
 
 
 class RandomFeatures(FeatureMap):
     """What the random maps share: frequencies w, drawn once, kept in `state_dict`, redrawn on request only.
 
     kv_heads: 1 shares the frequencies between all heads; otherwise each key-value head has its own.
-    sampler: "orthogonal" (blocks of K perpendicular rows, lower variance) or "gaussian" (independent rows).
+    sampler: "gaussian" (independent rows), "orthogonal" (blocks of K perpendicular rows, lower variance) or "simplex"
+    (blocks of K rows that point away from each other, lower still for the positive maps).
     """
 
     exact = False
@@ -41,6 +44,7 @@ class RandomFeatures(FeatureMap):
         self.key_dim, self.rows, self.kv_heads, self.sampler = key_dim, rows, kv_heads, sampler
         self.register_buffer("frequencies", torch.zeros(kv_heads, rows, key_dim))
         self.register_buffer("digest", torch.zeros((), dtype=torch.int64))
+        self._prepare()
         self._draw(generator)
 
     def redraw(self, generator: Generator | None = None) -> None:
@@ -52,17 +56,42 @@ class RandomFeatures(FeatureMap):
     def _draw(self, generator: Generator | None) -> None:
         drawn = draw_frequencies(self.kv_heads, self.rows, self.key_dim or 0, sampler=self.sampler, generator=generator)
         # float32 whatever the module's dtype: what is saved and loaded again is what was drawn.
-        drawn = (drawn * self.deviation).float()
-        digest = int.from_bytes(hashlib.sha256(drawn.numpy().tobytes()).digest()[:8], "big", signed=True)
-        self.frequencies, self.digest = drawn.to(self.frequencies), torch.tensor(digest).to(self.digest)
+        self.frequencies = (drawn * self.deviation).float().to(self.frequencies)
+        self._settle()
+
+    def _prepare(self) -> None:
+        """Make the buffers of a subclass, which a draw may need."""
+
+    def _made_of(self) -> tuple[Tensor, ...]:
+        """What tells two maps of one class and one kernel apart."""
+        return (self.frequencies.float(),)
+
+    def _settle(self) -> None:
+        """Bring what follows from the frequencies, here the digest, up to date with them."""
+        parts = b"".join(part.cpu().numpy().tobytes() for part in self._made_of())
+        digest = int.from_bytes(hashlib.sha256(parts).digest()[:8], "big", signed=True)
+        self.digest = torch.tensor(digest).to(self.digest)
 
     @property
     def projection_id(self) -> str:
         return f"{super().projection_id}-{int(self.digest.item()) & (2**64 - 1):016x}"
 
-    def project(self, x: Float[Tensor, "*B T K"]) -> Float[Tensor, "*B T R"]:
+    @abstractmethod
+    def log_relative_variance(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        """log(Var[phi(q).phi(k)] / kernel(q, k)^2) over the draw of independent rows (sampler "gaussian").
+
+        The other samplers vary less. It is -inf where the estimate is exact, and does not overflow.
+        """
+
+    def scaled(self, q: Tensor, k: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+        """Queries and keys in the units of the theory, where w ~ N(0, I), wide enough to sum."""
+        self.check_width(q)
+        self.check_width(k)
+        return q.to(wide(q.dtype)) * factor, k.to(wide(k.dtype)) * factor
+
+    def project(self, x: Float[Tensor, "*B T K"], frequencies: Tensor | None = None) -> Float[Tensor, "*B T R"]:
         """w_r . x for every frequency; query heads use the frequencies of their key-value head."""
-        frequencies = self.frequencies.to(x.dtype)
+        frequencies = (self.frequencies if frequencies is None else frequencies).to(x.dtype)
         x = x.contiguous()  # how the product rounds must not depend on where x came from
         if self.kv_heads == 1:
             return (x.flatten(0, -2) @ frequencies[0].mT).unflatten(0, x.shape[:-1])
@@ -108,6 +137,9 @@ class Fourier(RandomFeatures):
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
         return Scaled(_waves(self.project(x)), None)
 
+    def log_relative_variance(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        return of_pairs(squared_distances(*self.scaled(q, k, self.deviation)), self.rows)
+
 
 class SoftmaxFourier(RandomFeatures):
     """psi(x) = exp(|x|^2/2) R^(-1/2) [cos(w_r.x), sin(w_r.x)] of x = sqrt(scale) q: estimates exp(scale q.k).
@@ -143,6 +175,9 @@ class SoftmaxFourier(RandomFeatures):
         x = x * self.input_scale
         return Scaled(_waves(self.project(x)), _half_square(x))
 
+    def log_relative_variance(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        return of_pairs(squared_distances(*self.scaled(q, k, self.input_scale)), self.rows)
+
 
 class Positive(RandomFeatures):
     """phi(x) = F^(-1/2) exp(w_r.x - |x|^2/2) of x = sqrt(scale) q, w ~ N(0, I): estimates exp(scale q.k), always > 0.
@@ -177,6 +212,10 @@ class Positive(RandomFeatures):
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
         x = x * self.input_scale
         return Scaled(None, self.project(x) - (_half_square(x) + math.log(self.rows) / 2))
+
+    def log_relative_variance(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        x, y = self.scaled(q, k, self.input_scale)
+        return of_exponentials(squared_distances(x, -y), self.rows)
 
 
 class Hyperbolic(RandomFeatures):
@@ -216,6 +255,10 @@ class Hyperbolic(RandomFeatures):
         projected, offset = self.project(x), _half_square(x) + math.log(2 * self.rows) / 2
         return Scaled(None, torch.cat([projected - offset, -projected - offset], dim=-1))
 
+    def log_relative_variance(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        x, y = self.scaled(q, k, self.input_scale)
+        return of_pairs(squared_distances(x, -y), self.rows)
+
 
 def _waves(projected: Float[Tensor, "*B T R"]) -> Float[Tensor, "*B T F"]:
     """R^(-1/2) [cos, sin]."""
@@ -225,3 +268,19 @@ def _waves(projected: Float[Tensor, "*B T R"]) -> Float[Tensor, "*B T F"]:
 def _half_square(x: Float[Tensor, "*B T K"]) -> Float[Tensor, "*B T 1"]:
     """|x|^2 / 2 of every row."""
     return x.square().sum(-1, keepdim=True) / 2
+
+
+def of_exponentials(t: Tensor, rows: int) -> Tensor:
+    """log((e^t - 1) / rows): the relative variance of a mean of exponentials with E[f^2] / E[f]^2 = e^t.
+
+    For exp(w.z) with w ~ N(0, I), z = x + y, t is |z|^2.
+    """
+    return t + (-torch.expm1(-t)).log() - math.log(rows)
+
+
+def of_pairs(t: Tensor, rows: int) -> Tensor:
+    """log(e^t (1 - e^-t)^2 / (2 rows)): the relative variance of a mean of cos(w.u) or of cosh(w.z).
+
+    t is |u|^2 or |z|^2, with u = x - y and z = x + y; both by cos^2 = (1 + cos 2)/2.
+    """
+    return t + 2 * (-torch.expm1(-t)).log() - math.log(2 * rows)

@@ -18,10 +18,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from likewise.attention.chunks import Output, Problem, attend_causally, pieces
+from likewise.attention.chunks import attend_causally
 from likewise.attention.exact import inverse
 from likewise.attention.features import FeatureMap
+from likewise.attention.pieces import Form
 from likewise.attention.prefix import Chunk, Prefix, Window, plus_product
+from likewise.attention.problem import Output, Problem
 from likewise.similarity import wide
 
 
@@ -33,9 +35,9 @@ def can_scan(problem: Problem) -> bool:
     return wanted and not learned and not transformed and problem.q.shape[3] == problem.k.shape[2]
 
 
-def scan(problem: Problem, chunk: int) -> Float[Tensor, "B H T V"]:
+def scan(problem: Problem, form: Form) -> Float[Tensor, "B H T V"]:
     """Causal outputs of S rows at S positions, the numbers of `attend_causally`."""
-    out = _Scan.apply(problem.q, problem.k, problem.v, problem.mask, problem.features, chunk)
+    out = _Scan.apply(problem.q, problem.k, problem.v, problem.mask, problem.features, form)
     assert isinstance(out, Tensor)
     return out
 
@@ -45,68 +47,96 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, features: FeatureMap, chunk: int
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, features: FeatureMap, form: Form
     ) -> Tensor:
         problem = Problem(features, q, k, v, mask)
-        output, denominators, prefixes = Output(problem), [], [problem.empty()]
-        for start, stop, parts in pieces(0, q.shape[3], chunk):
-            window = Window(q.shape[2], parts=parts)
-            mapped, first = problem.keys(start, stop), problem.first(start, stop)
-            sums, prefix = prefixes[-1].attend(problem.queries(start, stop), *mapped, window, first)
+        output, denominators, prefixes = Output(problem), [], []
+        prefix = None
+        for low, start, stop, parts in form.spans(0, q.shape[3]):
+            prefixes.append(prefix)
+            sums, prefix = form.attend(problem.part(low, start, stop), prefix, parts)
             output.append(problem.unfold(sums.output()))
             denominators.append(sums.total[..., -1:])
-            prefixes.append(prefix)
-        saved = [x for prefix in prefixes[:-1] for x in prefix]
+        saved = [x for prefix in prefixes for x in prefix or (None, None)]
         ctx.save_for_backward(q, k, v, mask, output.joined(), *denominators, *saved)
-        ctx.features, ctx.chunk = features, chunk
+        ctx.features, ctx.form = features, form
         return output.joined()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, mask, out, *rest = ctx.saved_tensors
+        problem, form = Problem(ctx.features, q, k, v, mask), ctx.form
         if torch.is_grad_enabled():  # somebody wants gradients of these gradients
-            problem = Problem(ctx.features, q, k, v, mask)
-            again, _ = attend_causally(problem, problem.empty(), chunk_size=ctx.chunk)
+            again, _ = attend_causally(problem, None, form)
             wanted = [x for x in (q, k, v) if x.requires_grad]
             found = iter(torch.autograd.grad(again, wanted, grads, create_graph=True))
             return *(next(found) if x.requires_grad else None for x in (q, k, v)), None, None, None
-        spans = list(pieces(0, q.shape[3], ctx.chunk))
+        spans = list(form.spans(0, q.shape[3]))
         denominators, saved = rest[: len(spans)], rest[len(spans) :]
         grad, out = (x.unflatten(1, q.shape[1:3]) for x in (*grads, out))
-        dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
-        later = torch.zeros_like(saved[-2])
+        dq, dk, dv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        later = None  # the gradient of the sums after a piece
         for number in reversed(range(len(spans))):
-            start, stop, parts = spans[number]
-            leaves = [
-                x.detach().requires_grad_() for x in (q[:, :, :, start:stop], k[:, :, start:stop], v[:, :, start:stop])
-            ]
-            problem = Problem(ctx.features, *leaves, None if mask is None else mask[:, start:stop])
+            low, start, stop, parts = spans[number]
+            piece = problem.part(low, start, stop)
+            piece = piece._replace(**{name: getattr(piece, name).detach().requires_grad_() for name in ("q", "k", "v")})
+            sums, scale = saved[2 * number : 2 * number + 2]
+            prefix = None if sums is None else Prefix(sums, scale)
             rows = [x[:, :, :, start:stop].flatten(2, 3).to(wide(x.dtype)) for x in (grad, out)]
-            prefix, window = Prefix(*saved[2 * number : 2 * number + 2]), Window(q.shape[2], parts=parts)
-            gradients = _piece_backward(problem, prefix, window, *rows, denominators[number], later)
-            dq[:, :, :, start:stop], dk[:, :, start:stop], dv[:, :, start:stop], later = gradients
+            if form.within is None and not form.raw:
+                window = Window(q.shape[2], parts=parts)
+                gradients = _piece_backward(piece, prefix or piece.empty(), window, *rows, denominators[number], later)
+            else:
+                gradients = _recomputed(piece, prefix, form, parts, rows[0], later)
+            (dq[:, :, :, start:stop], dk_piece, dv_piece), later = gradients
+            dk[:, :, low:stop] += dk_piece
+            dv[:, :, low:stop] += dv_piece
         return dq, dk, dv, None, None, None
 
 
+def _recomputed(
+    piece: Problem, prefix: Prefix | None, form: Form, parts: int, grad: Tensor, later: Tensor | None
+) -> tuple[tuple[Tensor, ...], Tensor | None]:
+    """Gradients of a piece's q, k, v and of the sums before it, by autograd over the piece alone."""
+    with torch.enable_grad():
+        leaf = None if prefix is None else Prefix(prefix.sums.detach().requires_grad_(), prefix.scale)
+        sums, after = form.attend(piece, leaf, parts)
+        outputs, grads = [sums.output()], [grad]
+        if later is not None and after is not None:
+            outputs.append(after.sums)
+            grads.append(later)
+        inputs = [piece.q, piece.k, piece.v, *([] if leaf is None else [leaf.sums])]
+        found = torch.autograd.grad(outputs, inputs, grads)
+    return found[:3], None if leaf is None else found[3]
+
+
 def _piece_backward(
-    problem: Problem, prefix: Prefix, window: Window, grad: Tensor, out: Tensor, denominator: Tensor, later: Tensor
-) -> tuple[Tensor, ...]:
+    problem: Problem,
+    prefix: Prefix,
+    window: Window,
+    grad: Tensor,
+    out: Tensor,
+    denominator: Tensor,
+    later: Tensor | None,
+) -> tuple[tuple[Tensor, ...], Tensor]:
     """Gradients of a piece's q, k, v and of the sums before it, from those of its outputs and of the sums after it."""
     length, inputs = problem.k.shape[2], (problem.q, problem.k, problem.v)
+    later = torch.zeros_like(prefix.sums) if later is None else later
     with torch.enable_grad():
         queries, (keys, values) = problem.queries(0, length), problem.keys(0, length)
         piece = prefix.measure(queries, keys, problem.first(0, length))
         if piece.jumping is not None:
             leaf = Prefix(prefix.sums.detach().requires_grad_(), prefix.scale)
             sums, after = leaf.attend(queries, keys, values, window, problem.first(0, length))
-            return torch.autograd.grad((sums.output(), after.sums), (*inputs, leaf.sums), (grad, later))
+            found = torch.autograd.grad((sums.output(), after.sums), (*inputs, leaf.sums), (grad, later))
+            return found[:3], found[3]
     if piece.latest is not None:
         later = Prefix(later, piece.reference).relative_to(piece.latest)
     total = torch.cat([grad, (grad * out).sum(-1, keepdim=True).neg_()], dim=-1).mul_(inverse(denominator))
     *gradients, before = _sums_backward(piece, values.detach(), window, total, later)
     if piece.reference is not None:
         before = Prefix(before, prefix.scale).relative_to(piece.reference)
-    return *torch.autograd.grad((piece.factors, piece.weights, values), inputs, gradients), before
+    return torch.autograd.grad((piece.factors, piece.weights, values), inputs, gradients), before
 
 
 def _sums_backward(piece: Chunk, values: Tensor, window: Window, total: Tensor, later: Tensor) -> tuple[Tensor, ...]:

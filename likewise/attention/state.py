@@ -7,68 +7,26 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
-import torch
 from jaxtyping import Bool, Float
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from likewise.attention.chunks import Problem, attend_causally
+from likewise.attention.chunks import attend_causally
 from likewise.attention.exact import shield
 from likewise.attention.features import FeatureMap
 from likewise.attention.linear import check_features
 from likewise.attention.masks import check_key_mask, check_tensors
+from likewise.attention.memory import Memory, Rows
+from likewise.attention.pieces import Form
 from likewise.attention.prefix import Prefix
+from likewise.attention.problem import Problem
 from likewise.checks import refuse, require, require_count
 from likewise.similarity import wide
 
-FORMAT = "likewise.LinearState/1"
-
-
-class Rows(NamedTuple):
-    """Some positions' keys and values as they came, and which of them are no padding (None: all)."""
-
-    keys: Tensor  # (B, G, r, K)
-    values: Tensor  # (B, G, r, V)
-    seen: Tensor | None  # (B, r)
-
-    @property
-    def length(self) -> int:
-        """How many positions."""
-        return self.keys.shape[2]
-
-    def part(self, start: int, stop: int | None = None) -> "Rows":
-        """The positions from start to stop."""
-        seen = None if self.seen is None else self.seen[:, start:stop]
-        return Rows(self.keys[:, :, start:stop], self.values[:, :, start:stop], seen)
-
-    def then(self, other: "Rows") -> "Rows":
-        """These positions, followed by those."""
-        seen = None
-        if self.seen is not None or other.seen is not None:
-            seen = torch.cat([_seen(self), _seen(other)], dim=1)
-        return Rows(torch.cat([self.keys, other.keys], dim=2), torch.cat([self.values, other.values], dim=2), seen)
-
-    def onto(self, prefix: Prefix, features: FeatureMap) -> Prefix:
-        """The prefix after these positions, added one by one, so that it does not depend on how they were grouped."""
-        problem = Problem(features, self.keys[:, :, None, :0], self.keys, self.values, self.seen)
-        for at in range(self.length):
-            prefix = prefix.absorb(*problem.keys(at, at + 1))
-        return prefix
-
-
-def _seen(rows: Rows) -> Tensor:
-    return rows.keys.new_ones(rows.keys.shape[0], rows.length, dtype=torch.bool) if rows.seen is None else rows.seen
-
-
-class Memory(NamedTuple):
-    """What a state that has seen something holds."""
-
-    folded: Prefix  # of the positions before the recent ones
-    whole: Prefix  # of all: always `recent.onto(folded)`, to the last bit
-    recent: Rows  # the last min(lag, length) positions; fewer after a rollback
+FORMAT = "likewise.LinearState/2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +35,12 @@ class LinearState:
 
     The training form, `prefill` and `step` by `step` agree for any split. With `lag` the last so many keys and values
     are kept as they came too, so that up to `lag` positions can be taken back exactly: nothing is ever subtracted.
+    With `exact_within` the window of that many positions is kept as it came, and seen through the kernel itself.
 
+    An exact map needs no features while keys and values are fewer numbers than its sums: without a lag, the state
+    keeps them as they come up to that length, and folds them then.
+
+    >>> import torch
     >>> from likewise.attention import Relu
     >>> k, v = torch.tensor([[1.0, 2.0], [3.0, 1.0]]).view(1, 1, 2, 2), torch.tensor([[1.0], [3.0]]).view(1, 1, 2, 1)
     >>> state = LinearState.empty(Relu(), batch=1, kv_heads=1, value_dim=1)
@@ -92,12 +55,22 @@ class LinearState:
     kv_heads: int
     value_dim: int
     lag: int
+    exact_within: int | None
     length: int
     projection_id: str
     memory: Memory | None  # None before the first position
 
     @classmethod
-    def empty(cls, features: FeatureMap, *, batch: int = 1, kv_heads: int, value_dim: int, lag: int = 0) -> Self:
+    def empty(
+        cls,
+        features: FeatureMap,
+        *,
+        batch: int = 1,
+        kv_heads: int,
+        value_dim: int,
+        lag: int = 0,
+        exact_within: int | None = None,
+    ) -> Self:
         """The state of no positions. value_dim is per head; lag is how many positions `rollback` can take back."""
         where = "LinearState.empty"
         if not isinstance(features, FeatureMap):
@@ -106,9 +79,11 @@ class LinearState:
         require_count(where, "kv_heads", kv_heads)
         require_count(where, "value_dim", value_dim, least=0)
         require_count(where, "lag", lag, least=0)
+        if exact_within is not None:
+            require_count(where, "exact_within", exact_within)
         rule = f"have kv_heads 1 or {kv_heads}"
         require(features.kv_heads in (1, kv_heads), where, "features", rule, features.kv_heads)
-        return cls(features, batch, kv_heads, value_dim, lag, 0, features.projection_id, None)
+        return cls(features, batch, kv_heads, value_dim, lag, exact_within, 0, features.projection_id, None)
 
     def prefill(
         self,
@@ -125,20 +100,18 @@ class LinearState:
         self._check_next("LinearState.prefill", q, k, v, mask)
         if mask is not None:  # NaN in the queries of padding would reach the gradients of the others
             q = q.masked_fill(shield(q)[1] & ~mask[:, None, :, None], 0)
-        problem = Problem.fold(self.features, q, k, v, mask)
-        folded, whole, recent = self.memory or Memory(problem.empty(), problem.empty(), Rows(k, v, mask).part(0, 0))
-        out, after = attend_causally(problem, whole)
-        surplus = max(0, recent.length + k.shape[2] - self.lag)
-        older = min(surplus, recent.length)
-        if self.lag == 0:
-            folded = after
-        else:
-            folded = recent.part(0, older).onto(folded, self.features)
-            folded = problem.absorbed(folded, 0, surplus - older)
-        recent = recent.part(older).then(Rows(k, v, mask).part(surplus - older))  # a copy: k and v are not kept alive
-        # One new position was just added one by one; more were added at once, and differ in their last bits.
-        whole = after if k.shape[2] == 1 else recent.onto(folded, self.features)
-        return out, replace(self, length=self.length + k.shape[2], memory=Memory(folded, whole, recent))
+        new, length = Rows(k, v, mask), self.length + k.shape[2]
+        memory = self.memory or Memory(None, None, new.part(0, 0), 0)
+        near = self._near(length, k.shape[3])
+        prefix, rows = memory.read(near, self.features)
+        problem = Problem.fold(self.features, q, *(rows.then(new) if rows.length else new))
+        form = Form.features(problem)
+        form = form if near == 0 and self._window is None else form._replace(within=near + 1)
+        out, after = attend_causally(problem, prefix, form)
+        # One position, or all when none is to be taken back, was just added as it would be here.
+        added = form.within is None and (self.lag == 0 or k.shape[2] == 1)
+        memory = memory.then(new, near, self.lag, self.features, after if added else None)
+        return out, replace(self, length=length, memory=memory)
 
     def step(
         self,
@@ -161,36 +134,38 @@ class LinearState:
         """The state without the last so many positions, as if they had never come."""
         where = "LinearState.rollback"
         require_count(where, "positions", positions, least=0)
-        kept = 0 if self.memory is None else self.memory.recent.length
+        kept = self._kept()
         hint = f"The state was made with lag={self.lag}; keep a snapshot to go further back."
         require(positions <= kept, where, "positions", f"be at most {kept}, the positions still kept", positions, hint)
         if self.memory is None or positions == 0:
             return self
         self._check_projection(where, self.features.projection_id)
-        recent = self.memory.recent.part(0, kept - positions)
-        return replace(self, length=self.length - positions, memory=self._remember(self.memory.folded, recent))
+        recent = self.memory.recent.part(0, self.memory.recent.length - positions)
+        memory = Memory.of(self.memory.folded, recent, self.memory.near, self.features)
+        return replace(self, length=self.length - positions, memory=memory)
 
     def merge(self, after: "LinearState") -> "LinearState":
         """The state of two adjacent spans: this one, then `after`, which was started empty where this one ends."""
+        where = "LinearState.merge"
         if not isinstance(after, LinearState):
-            refuse("LinearState.merge", "after", "be a LinearState", repr(after))
-        mine = (self.batch, self.kv_heads, self.value_dim, self.lag)
-        theirs = (after.batch, after.kv_heads, after.value_dim, after.lag)
-        require(mine == theirs, "LinearState.merge", "after", f"have (batch, kv_heads, value_dim, lag) {mine}", theirs)
+            refuse(where, "after", "be a LinearState", repr(after))
+        facts = ("batch", "kv_heads", "value_dim", "lag", "exact_within")
+        mine, theirs = (tuple(getattr(state, name) for name in facts) for state in (self, after))
+        require(mine == theirs, where, "after", f"have ({', '.join(facts)}) {mine}", theirs)
         for projection_id in (after.projection_id, self.features.projection_id):
-            self._check_projection("LinearState.merge", projection_id)
+            self._check_projection(where, projection_id)
         if self.memory is None or after.memory is None:
             return after if self.memory is None else self
-        dtypes = [[x.dtype for x in (m.folded.sums, m.recent.keys)] for m in (self.memory, after.memory)]
-        require(dtypes[0] == dtypes[1], "LinearState.merge", "after", f"have the dtypes {dtypes[0]}", dtypes[1])
-        length = self.length + after.length
-        if after.length > after.memory.recent.length:  # some of its positions are folded, so all of ours must be
-            folded = self.memory.whole.merge(after.memory.folded)
-            return replace(self, length=length, memory=self._remember(folded, after.memory.recent))
-        rows = self.memory.recent.then(after.memory.recent)
-        surplus = max(0, rows.length - self.lag)
-        folded = rows.part(0, surplus).onto(self.memory.folded, self.features)
-        return replace(self, length=length, memory=self._remember(folded, rows.part(surplus)))
+        dtypes = [m.recent.keys.dtype for m in (self.memory, after.memory)]
+        require(dtypes[0] == dtypes[1], where, "after", f"have keys of the dtype {dtypes[0]}", dtypes[1])
+        length, later = self.length + after.length, after.memory.recent
+        near = self._near(length, later.keys.shape[3])
+        if after.memory.folded is None:
+            return replace(self, length=length, memory=self.memory.then(later, near, self.lag, self.features))
+        # Some of its positions are folded, so all of ours must be.
+        mine, _ = self.memory.read(0, self.features)
+        folded = after.memory.folded if mine is None else mine.merge(after.memory.folded)
+        return replace(self, length=length, memory=Memory.of(folded, later, near, self.features))
 
     def snapshot(self) -> "LinearState":
         """A copy with memory of its own and without gradient history."""
@@ -208,7 +183,7 @@ class LinearState:
 
     def save(self, path: str | Path) -> None:
         """Write the state to a safetensors file, with the id of the projection that it was made with."""
-        facts = {name: getattr(self, name) for name in ("batch", "kv_heads", "value_dim", "lag")}
+        facts = {name: getattr(self, name) for name in ("batch", "kv_heads", "value_dim", "lag", "exact_within")}
         metadata = {
             "format": FORMAT,
             "projection_id": self.projection_id,
@@ -236,30 +211,49 @@ class LinearState:
             state._check_projection(where, features.projection_id)
             folded = recent = None
             if tensors:
-                folded = Prefix(tensors["folded.sums"], tensors.get("folded.scale"))
                 recent = Rows(tensors["recent.keys"], tensors["recent.values"], tensors.get("recent.seen"))
+                if state.length > recent.length:
+                    folded = Prefix(tensors["folded.sums"], tensors.get("folded.scale"))
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             refuse(where, "path", "hold all parts of a state", f"{path} ({error!r})")
-        return state if folded is None or recent is None else replace(state, memory=state._remember(folded, recent))
+        if recent is None:
+            return state
+        near = state._near(state.length, recent.keys.shape[3])
+        return replace(state, memory=Memory.of(folded, recent, near, features))
 
-    def _remember(self, folded: Prefix, recent: Rows) -> Memory:
-        return Memory(folded, recent.onto(folded, self.features), recent)
+    @property
+    def _window(self) -> int | None:
+        """Of how many positions the next row sees the keys themselves; an exact map's features are as good."""
+        return None if self.features.exact else self.exact_within
+
+    def _near(self, length: int, key_dim: int) -> int:
+        """How many of the last of so many positions are to be kept as they came, and out of the sums."""
+        if self._window is not None:
+            return self._window - 1
+        features = self.features
+        if self.lag > 0 or not (features.exact and features.has_named_kernel):
+            return 0
+        cheaper = (features.dim or key_dim) * (self.value_dim + 1) // (key_dim + self.value_dim)
+        return cheaper if length <= cheaper else 0
+
+    def _kept(self) -> int:
+        """How many positions can be taken back."""
+        if self.memory is None:
+            return 0
+        rows, near = self.memory.recent.length, self.memory.near
+        return min(self.lag, rows if rows == self.length else rows - near)
 
     def _tensors(self) -> dict[str, Tensor]:
-        parts = {} if self.memory is None else self.memory._asdict()
-        named = {f"{part}.{name}": x for part, fields in parts.items() for name, x in fields._asdict().items()}
+        if self.memory is None:
+            return {}
+        parts = {"folded": self.memory.folded, "whole": self.memory.whole, "recent": self.memory.recent}
+        named = {
+            f"{part}.{name}": x for part, fields in parts.items() if fields for name, x in fields._asdict().items()
+        }
         return {name: x for name, x in named.items() if x is not None}
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "LinearState":
-        if self.memory is None:
-            return self
-        folded, whole, (keys, values, seen) = self.memory
-        recent = Rows(change(keys), change(values), None if seen is None else change(seen))
-        changed = Prefix(change(folded.sums), None if folded.scale is None else change(folded.scale))
-        if whole is folded:
-            return replace(self, memory=Memory(changed, changed, recent))
-        both = Prefix(change(whole.sums), None if whole.scale is None else change(whole.scale))
-        return replace(self, memory=Memory(changed, both, recent))
+        return self if self.memory is None else replace(self, memory=self.memory.map(change))
 
     def _check_next(self, where: str, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
         check_tensors(where, q, k, v)
@@ -270,7 +264,7 @@ class LinearState:
         require(shape == mine, where, "k and v", f"have the state's (batch, kv_heads, value_dim) {mine}", shape)
         self._check_projection(where, self.features.projection_id)
         if self.memory is not None:
-            dtype = self.memory.folded.sums.dtype
+            dtype = wide(self.memory.recent.keys.dtype)
             require(wide(k.dtype) == dtype, where, "k", f"be of a dtype summed in the state's {dtype}", k.dtype)
 
     def _check_projection(self, where: str, other: str) -> None:

@@ -28,6 +28,7 @@ from likewise.attention import (
     Truncated,
 )
 from likewise.attention.kernels import SimilarityKernel
+from tests.attention.calibration import calibration, fitted
 
 Structure = Mapping[str, Any]  # causal, mask, sequence_ids, prefix_lengths, block_size, as the library takes them
 
@@ -135,6 +136,30 @@ def exponentials(scale: float | None, *, both_signs: bool) -> Similarity:
     return similarity
 
 
+def dense_exponentials(scale: float | None) -> Similarity:
+    """mean_r f(w_r, x') f(w_r, y') times exp(mx.(y - my) + x.my), f = Dn exp(w'Aw + w'Bx' - |x'|^2/2).
+
+    A = diag(a) and B = diag(sqrt(1 - 4a)) Q' of the reference, with statistics worked out anew; w_r turned by Q'.
+    """
+
+    def similarity(q: Tensor, k: Tensor, w: Tensor) -> Pairs:
+        width = (q.shape[-1] ** -0.5 if scale is None else scale) ** 0.5
+        x, y, xs, ys = (rows * width for rows in (q, k, *calibration(q.shape[-1])))
+        mx, my = xs.mean(0), ys.mean(0)
+        psi = ((ys - my).square().sum(0) / (xs - mx).square().sum(0)) ** 0.25
+        together = torch.cat([(xs - mx) * psi, (ys - my) / psi])
+        eigenvalues, axes = torch.linalg.eigh(2 * together.T @ together / len(together))
+        a = (1 - 2 * eigenvalues - ((2 * eigenvalues + 1) ** 2 + 8 * eigenvalues).sqrt()) / 16
+        w = w @ axes
+        inner, outer = (x - mx) * psi, (y - my) / psi
+        sums = along(inner @ axes * (1 - 4 * a).sqrt(), w)[:, :, :, None]
+        sums = sums + along(outer @ axes * (1 - 4 * a).sqrt(), w)[:, :, None] + 2 * (w * w @ a)[:, None, None]
+        logs = sums.logsumexp(-1) - math.log(sums.shape[-1]) - half_squares(inner, outer)
+        return positive(logs + (1 - 4 * a).log().sum() / 2 + ((y - my) @ mx)[:, :, None] + (x @ my)[..., None])
+
+    return similarity
+
+
 def along(x: Tensor, w: Tensor) -> Tensor:
     """w_r . x of every row, (B, H, T, R)."""
     return torch.einsum("bhtk,hrk->bhtr", x, w)
@@ -178,8 +203,15 @@ MAPS: dict[str, Row] = {
     "Hyperbolic": Row(
         lambda K, G, g: Hyperbolic(K, num_features=10, kv_heads=G, generator=g), exponentials(None, both_signs=True)
     ),
+    "Fitted": Row(
+        lambda K, G, g: fitted(K, num_features=7, scale=None, kv_heads=G, generator=g), dense_exponentials(None)
+    ),
+    "Fitted, scaled": Row(
+        lambda K, G, g: fitted(K, num_features=11, scale=0.7, kv_heads=G, sampler="simplex", generator=g),
+        dense_exponentials(0.7),
+    ),
 }
-LOGARITHMIC = ("SoftmaxFourier", "Positive", "Positive, scaled", "Hyperbolic")
+LOGARITHMIC = ("SoftmaxFourier", "Positive", "Positive, scaled", "Hyperbolic", "Fitted", "Fitted, scaled")
 SIGNED = ("Quadratic", "Quadratic, homogeneous", "Monomials of degree 3", "Fourier", "Fourier, wide", "SoftmaxFourier")
 
 KERNELS: dict[str, tuple[SimilarityKernel, Similarity]] = {

@@ -25,6 +25,7 @@ from likewise.attention import (
     Truncated,
 )
 from likewise.attention.kernels import SimilarityKernel
+from tests.attention.calibration import fitted
 from tests.attention.drawing import seeded
 
 K = 5
@@ -52,6 +53,7 @@ ROWS = {
     "SoftmaxFourier": Row(partial(SoftmaxFourier, num_frequencies=7, scale=0.3), Exponential(0.3), 14, exact=False),
     "Positive": Row(partial(Positive, num_features=13, scale=0.3), Exponential(0.3), 13, exact=False, positive=True),
     "Hyperbolic": Row(partial(Hyperbolic, num_features=6, scale=0.3), Exponential(0.3), 6, exact=False, positive=True),
+    "Fitted": Row(partial(fitted, num_features=17, scale=0.3), Exponential(0.3), 17, exact=False, positive=True),
 }
 RANDOM = [name for name, row in ROWS.items() if not row.exact]
 

@@ -71,13 +71,15 @@ def after(state: LinearState, inputs: Sequence[Tensor]) -> LinearState:
 
 def tensors(state: LinearState) -> list[Tensor]:
     """Everything a state holds."""
-    parts = () if state.memory is None else state.memory
-    return [x for part in parts for x in part if x is not None]
+    if state.memory is None:
+        return []
+    parts = (state.memory.folded, state.memory.whole, state.memory.recent)
+    return [x for part in parts if part is not None for x in part if x is not None]
 
 
 def assert_bitwise(one: LinearState, other: LinearState) -> None:
     """All the two hold is equal to the last bit."""
-    facts = [(s.length, s.lag, s.batch, s.kv_heads, s.value_dim, s.projection_id) for s in (one, other)]
+    facts = [(s.length, s.lag, s.exact_within, s.batch, s.kv_heads, s.value_dim, s.projection_id) for s in (one, other)]
     assert facts[0] == facts[1]
     for a, b in zip(tensors(one), tensors(other), strict=True):
         assert a.dtype == b.dtype

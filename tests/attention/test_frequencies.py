@@ -1,4 +1,4 @@
-"""Frequencies are N(0, I) row by row; orthogonal blocks are uniform rotations with norms of their own."""
+"""Frequencies are N(0, I) row by row; blocks are rotated axes or a rotated simplex, with norms of their own."""
 
 import math
 import re
@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.attention.frequencies import Sampler, draw_frequencies, haar
+from likewise.attention.frequencies import SAMPLERS, Sampler, draw_frequencies, haar
 from tests.attention.drawing import seeded
 from tests.tolerance import assert_close
 
 DRAWS = 20011
 K = 5
 
-both_samplers = pytest.mark.parametrize("sampler", ["gaussian", "orthogonal"])
+each_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
+in_blocks = pytest.mark.parametrize("sampler", ["orthogonal", "simplex"])
 
 
 def draws(rows: int, sampler: Sampler) -> Tensor:
@@ -36,10 +37,10 @@ def mean_is(samples: Tensor, expected: Tensor | float) -> bool:
 
 
 def follows(sample: Tensor, distribution: Callable[[Tensor], Tensor]) -> bool:
-    """Kolmogorov and Smirnov's test, at a level of 0.0007."""
+    """Kolmogorov and Smirnov's test, at a level of 0.00005: some hundred of them must not fail by chance."""
     levels = torch.arange(1, len(sample) + 1, dtype=sample.dtype) / len(sample)
     distance = (distribution(sample.sort().values) - levels).abs().max().item()
-    return distance <= 2 / math.sqrt(len(sample))
+    return distance <= 2.3 / math.sqrt(len(sample))
 
 
 def chi_of(width: int) -> Callable[[Tensor], Tensor]:
@@ -47,7 +48,7 @@ def chi_of(width: int) -> Callable[[Tensor], Tensor]:
     return lambda norms: torch.special.gammainc(torch.tensor(width / 2, dtype=norms.dtype), norms.square() / 2)
 
 
-@both_samplers
+@each_sampler
 @pytest.mark.parametrize(("heads", "rows", "width"), [(1, 1, 1), (3, 2, 5), (2, 5, 5), (2, 13, 5), (3, 7, 1)])
 def test_frequencies_have_the_size_asked_for(sampler: Sampler, heads: int, rows: int, width: int) -> None:
     w = draw_frequencies(heads, rows, width, sampler=sampler, generator=seeded(0))
@@ -56,7 +57,7 @@ def test_frequencies_have_the_size_asked_for(sampler: Sampler, heads: int, rows:
     assert len(w.flatten().unique()) == w.numel()
 
 
-@both_samplers
+@each_sampler
 def test_every_row_is_standard_normal(sampler: Sampler) -> None:
     w = draws(7, sampler)  # one whole block and a cut one
     assert mean_is(w, 0.0)
@@ -86,8 +87,27 @@ def test_rows_of_a_block_are_perpendicular(heads: int, rows: int, width: int, se
         assert (gram - torch.diag_embed(gram.diagonal(dim1=-2, dim2=-1))).abs().max() < 1e-12
 
 
-def test_rows_of_different_blocks_and_heads_are_independent() -> None:
-    w = draws(7, "orthogonal")
+@settings(max_examples=25)
+@given(st.integers(1, 3), st.integers(1, 17), st.integers(2, 7), st.integers(0, 99))
+def test_rows_of_a_block_are_corners_of_a_regular_simplex(heads: int, rows: int, width: int, seed: int) -> None:
+    w = draw_frequencies(heads, rows, width, sampler="simplex", generator=seeded(seed))
+    for block in torch.nn.functional.normalize(w, dim=-1).split(width, dim=1):
+        size = block.shape[1]
+        expected = torch.eye(size, dtype=w.dtype) * (1 + 1 / (width - 1)) - 1 / (width - 1)
+        assert_close(block @ block.mT, expected.expand(heads, size, size))
+        if size == width:
+            assert block.sum(dim=1).abs().max() < 1e-12
+
+
+def test_simplex_of_one_row_has_either_sign() -> None:
+    w = draw_frequencies(1, DRAWS, 1, sampler="simplex", generator=seeded(0))[0]
+    assert w.isfinite().all()
+    assert follows(w[:, 0], torch.special.ndtr)
+
+
+@in_blocks
+def test_rows_of_different_blocks_and_heads_are_independent(sampler: Sampler) -> None:
+    w = draws(7, sampler)
     first, last = w[:, :K], w[:, K:]
     between_blocks = first[:, :, None] @ last[:, None].mT
     assert mean_is(between_blocks, 0.0)
@@ -108,8 +128,9 @@ def correlated(norms: Tensor, directions: Tensor) -> bool:
     return not mean_is(norms[..., None] * sizes, 0.0)
 
 
-def test_norms_are_independent_of_directions_and_of_each_other() -> None:
-    w = draws(K, "orthogonal")
+@in_blocks
+def test_norms_are_independent_of_directions_and_of_each_other(sampler: Sampler) -> None:
+    w = draws(K, sampler)
     norms = w.norm(dim=-1)
     assert not correlated(norms, torch.nn.functional.normalize(w, dim=-1))
     centred = norms - norms.mean(dim=0)
@@ -187,7 +208,7 @@ def test_haar_of_a_singular_matrix_is_a_rotation_all_the_same() -> None:
     assert_close(rotation @ rotation.mT, torch.eye(3, dtype=torch.float64).expand(2, 3, 3))
 
 
-@both_samplers
+@each_sampler
 def test_generator_alone_decides_the_frequencies(sampler: Sampler) -> None:
     def drawn(seed: int) -> Tensor:
         return draw_frequencies(2, 7, K, sampler=sampler, generator=seeded(seed))
@@ -200,7 +221,7 @@ def test_generator_alone_decides_the_frequencies(sampler: Sampler) -> None:
 
 @pytest.mark.usefixtures("without_shape_checks")
 def test_unknown_sampler_is_refused() -> None:
-    message = "draw_frequencies: sampler must be one of 'gaussian', 'orthogonal'; got 'orthogonl'."
+    message = "draw_frequencies: sampler must be one of 'gaussian', 'orthogonal', 'simplex'; got 'orthogonl'."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         draw_frequencies(1, 2, 3, sampler="orthogonl", generator=seeded(0))  # ty: ignore[invalid-argument-type]
 

@@ -1,6 +1,8 @@
 """linear_attention is brute force, in values and in gradients, whatever the map, the shapes and the chunks."""
 
 import math
+import warnings
+from typing import Any
 
 import pytest
 import torch
@@ -8,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.attention import Fourier, Relu, linear_attention
+from likewise.attention import (
+    DenominatorWarning,
+    Elu,
+    FeatureMap,
+    Fourier,
+    Positive,
+    Relu,
+    Scaled,
+    linear_attention,
+)
 from tests.attention import brute
 from tests.attention.drawing import SMALL, Sizes, assert_same, both, draw, seeded, wild_rows, with_gradients
 from tests.tolerance import assert_close
@@ -106,3 +117,56 @@ def test_a_negative_denominator_is_left_alone() -> None:
     expected = (-3 + 5 * math.cos(2)) / (-1 + math.cos(2))
     out = linear_attention(q, k, v, features=features)
     assert_close(out.flatten(), torch.tensor([expected], dtype=torch.float64))
+
+
+def signed_pair() -> tuple[Tensor, Tensor, Tensor]:
+    """Two keys whose similarities with the query are 1 and -0.999."""
+    q = torch.tensor([1.0, 0.0]).view(1, 1, 1, 2)
+    return q, torch.tensor([[1.0, 0.0], [-0.999, 0.0]]).view(1, 1, 2, 2), torch.tensor([[1.0], [-1.0]]).view(1, 1, 2, 1)
+
+
+class Identity(FeatureMap):
+    """phi(x) = x, whose similarities q.k have both signs."""
+
+    def split_keys(self, x: Tensor) -> Scaled:
+        return Scaled(x, None)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_denominator_near_zero_is_warned_of_once(causal: bool) -> None:
+    features = Identity()
+    words = r"^linear_attention: a denominator of Identity came near zero: an output is 2e\+03, the largest value 1\."
+    with pytest.warns(DenominatorWarning, match=words):
+        linear_attention(*signed_pair(), features=features, causal=causal)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        linear_attention(*signed_pair(), features=features, causal=causal)
+
+
+def test_averages_of_values_are_not_warned_of() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        q, k, v = signed_pair()
+        linear_attention(q, k.abs(), v, features=Identity())
+        linear_attention(q, k, v[..., :0], features=Identity())
+        for features in (Elu(), Relu(), Positive(2, num_features=3, generator=seeded(0))):
+            linear_attention(q, k, v, features=features)
+
+
+@pytest.mark.parametrize("name", brute.MAPS)
+@pytest.mark.parametrize("options", [{"causal": True}, {}, {"causal": True, "exact_within": 5}, {"exact_within": 5}])
+def test_vmap_equals_a_loop(name: str, options: dict[str, Any]) -> None:
+    features = brute.MAPS[name].make(5, 3, seeded(3))
+    shapes = (2, 2, 6, 19, 5), (2, 2, 3, 19, 5), (2, 2, 3, 19, 7)
+    inputs = [torch.rand(shape, dtype=torch.float64, generator=seeded(i)) for i, shape in enumerate(shapes)]
+
+    def loss(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return linear_attention(q, k, v, features=features, **options).square().sum()
+
+    found = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1, 2)))(*inputs)
+    for row in range(2):
+        expected = torch.func.grad(loss, argnums=(0, 1, 2))(*(x[row] for x in inputs))
+        for one, other in zip(found, expected, strict=True):
+            assert_close(one[row], other, atol=1e-9 * other.abs().max().item())
+    queries = torch.func.vmap(lambda q: loss(q, inputs[1][0], inputs[2][0]))(inputs[0])
+    assert_close(queries[1], loss(inputs[0][1], inputs[1][0], inputs[2][0]))

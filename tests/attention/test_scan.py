@@ -7,7 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from likewise.attention import Elu, FeatureMap, Positive, Scaled, linear_attention, prefix
-from likewise.attention.chunks import Problem, attend_causally
+from likewise.attention.chunks import attend_causally
+from likewise.attention.pieces import Form
+from likewise.attention.problem import Problem
 from likewise.attention.scan import can_scan, scan
 from tests.attention import brute
 from tests.attention.drawing import seeded
@@ -42,8 +44,9 @@ def both(
     """Output and gradients of the scan and of the plain loop."""
     problem = Problem.fold(features, inputs[0], inputs[1], inputs[2], mask)
     assert can_scan(problem)
-    ours = gradients(scan(problem, chunk), inputs)
-    return ours, gradients(attend_causally(problem, problem.empty(), chunk_size=chunk)[0], inputs)
+    form = Form.features(problem, chunk)
+    ours = gradients(scan(problem, form), inputs)
+    return ours, gradients(attend_causally(problem, None, form)[0], inputs)
 
 
 def assert_gradients_agree(ours: list[Tensor], plain: list[Tensor], bound: float = 1e-9) -> None:

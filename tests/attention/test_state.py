@@ -80,7 +80,8 @@ def test_streaming_keeps_the_accuracy_of_its_dtype(name: str, lag: int, dtype: t
     # Of sums of both signs some cancel to nearly 0; what is left is accurate to roundings of the terms, of order 1.
     assert_close(out, brute.linear(name, features, *inputs, {"causal": True}), atol=1e-4)
     assert state.memory is not None
-    assert state.memory.whole.sums.dtype == torch.float32
+    if state.memory.whole is not None:  # a wide exact map still has its keys and values instead
+        assert state.memory.whole.sums.dtype == torch.float32
 
 
 def test_bfloat16_sums_do_not_stop_growing() -> None:
@@ -92,6 +93,7 @@ def test_bfloat16_sums_do_not_stop_growing() -> None:
         LinearState.empty(Relu(), kv_heads=1, value_dim=width), [ones, ones, values], [300, 1, 1, 1, 1, 1, 1]
     )
     assert state.memory is not None
+    assert state.memory.whole is not None
     assert state.memory.whole.sums.flatten().tolist() == [7.0, 307.0]
 
 

@@ -51,7 +51,7 @@ def test_a_file_of_something_else_is_refused(metadata: dict[str, str] | None, tm
     path = tmp_path / "state"
     save_file({"weight": torch.ones(2)}, path, metadata)
     got = None if metadata is None else metadata["format"]
-    message = f"LinearState.load: path must hold a likewise.LinearState/1; got {got}."
+    message = f"LinearState.load: path must hold a likewise.LinearState/2; got {got}."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         LinearState.load(path, Elu())
 
@@ -93,6 +93,7 @@ STATES: dict[str, dict[str, Any]] = {
     "kv_heads must be a whole number of at least 1; got 0.": {"kv_heads": 0},
     "value_dim must be a whole number of at least 0; got 2.0.": {"value_dim": 2.0},
     "lag must be a whole number of at least 0; got True.": {"lag": True},
+    "exact_within must be a whole number of at least 1; got 0.": {"exact_within": 0},
     "features must have kv_heads 1 or 2; got 3.": {"kv_heads": 2, "features": make("Positive")},
 }
 
@@ -150,7 +151,7 @@ def test_inputs_that_do_not_fit_the_state_are_refused(message: str) -> None:
 def wrong_uses() -> dict[str, Callable[[LinearState], object]]:
     """By message, what cannot be done with a state of SIZES and lag 5 that has seen 13 positions."""
     narrow = Positive(5, num_features=11, generator=seeded(0))
-    shape = "(batch, kv_heads, value_dim, lag)"
+    shape = "(batch, kv_heads, value_dim, lag, exact_within)"
     return {
         "LinearState.step: q must have one position; got (2, 15, 13, 7). Use prefill for more.": (
             lambda state: state.step(*sequence())
@@ -169,10 +170,10 @@ def wrong_uses() -> dict[str, Callable[[LinearState], object]]:
             lambda state: state.rollback(2).rollback(4)
         ),
         "LinearState.fork: copies must be a whole number of at least 1; got 0.": lambda state: state.fork(0),
-        f"LinearState.merge: after must have {shape} (2, 3, 11, 5); got (2, 3, 11, 4).": (
+        f"LinearState.merge: after must have {shape} (2, 3, 11, 5, None); got (2, 3, 11, 4, None).": (
             lambda state: state.merge(start(make("Positive"), 4))
         ),
-        f"LinearState.merge: after must have {shape} (2, 3, 11, 5); got (6, 3, 11, 5).": (
+        f"LinearState.merge: after must have {shape} (2, 3, 11, 5, None); got (6, 3, 11, 5, None).": (
             lambda state: state.merge(state.fork(3))
         ),
     }

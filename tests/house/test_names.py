@@ -9,9 +9,11 @@ NAMES = {
     "likewise.attention": [
         "Argmax",
         "Attend",
+        "DenominatorWarning",
         "Elu",
         "Exponential",
         "FeatureMap",
+        "Fitted",
         "Fourier",
         "Gaussian",
         "Hyperbolic",
