@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
-from likewise.attention import Attend, FeatureMap, Hyperbolic, Linear, Positive, Softmax, Structure, Taylor
+from likewise.attention import Attend, FeatureMap, Fitted, Hyperbolic, Linear, Positive, Softmax, Structure, Taylor
 from likewise.networks import Captured
 
 BASELINE = "Positive"  # FAVOR+
@@ -20,11 +20,18 @@ MAPS: dict[str, MakeMap] = {
     "Positive": lambda seen, width, generator: Positive(
         seen.k.shape[3], num_features=width, kv_heads=seen.k.shape[1], generator=generator
     ),
+    "Positive, simplex": lambda seen, width, generator: Positive(
+        seen.k.shape[3], num_features=width, kv_heads=seen.k.shape[1], sampler="simplex", generator=generator
+    ),
     "Hyperbolic": lambda seen, width, generator: Hyperbolic(
         seen.k.shape[3], num_features=width, kv_heads=seen.k.shape[1], generator=generator
     ),
+    "Fitted": lambda seen, width, generator: Fitted(
+        seen.k.shape[3], num_features=width, kv_heads=seen.k.shape[1], generator=generator
+    ).fit(seen.q, seen.k),
 }
-# Maps that have one width and nothing random, from the key width.
+# Maps that have one width and nothing random, from the key width. They are exact for a kernel of their own, so that
+# exact weights near by would change nothing.
 FIXED_MAPS: dict[str, Callable[[int], FeatureMap]] = {"Taylor": Taylor}
 
 
@@ -39,7 +46,7 @@ class Combination:
 
 
 def combinations(key_dim: int, widths: tuple[int, ...], withins: tuple[int, ...]) -> Iterator[Combination]:
-    """First what needs no map, then every map at every width, alone and with exact weights near by."""
+    """What needs no map; every random map at every width, alone and with exact weights near by; fixed maps."""
     yield Combination(MEAN, 0, 0, lambda seen, generator: Mean())
     for within in withins:
         yield Combination(NOTHING, 0, within, lambda seen, generator, within=within: Window(within))
@@ -51,8 +58,8 @@ def combinations(key_dim: int, widths: tuple[int, ...], withins: tuple[int, ...]
         for name in MAPS:
             for width in widths:
                 yield Combination(name, width, within, partial(make_random, name, width, within))
-        for name, width in fixed.items():
-            yield Combination(name, width, within, partial(make_fixed, name, within))
+    for name, width in fixed.items():
+        yield Combination(name, width, 0, partial(make_fixed, name))
 
 
 def make_random(name: str, width: int, within: int, seen: Captured, generator: Generator) -> Attend:
@@ -60,30 +67,14 @@ def make_random(name: str, width: int, within: int, seen: Captured, generator: G
     return linear(MAPS[name](seen, width, generator), within)
 
 
-def make_fixed(name: str, within: int, seen: Captured, generator: Generator) -> Attend:
+def make_fixed(name: str, seen: Captured, generator: Generator) -> Attend:
     """Linear attention with a map that is not drawn."""
-    return linear(FIXED_MAPS[name](seen.k.shape[3]), within)
+    return linear(FIXED_MAPS[name](seen.k.shape[3]), 0)
 
 
 def linear(features: FeatureMap, within: int) -> Attend:
     """Linear attention with exact weights for pairs less than `within` positions apart."""
-    return Near(features, within) if within else Linear(features)
-
-
-class Near(Attend):
-    """Exact weights near by and a map's weights beyond, in the plain form that keeps all pairs; queries as keys."""
-
-    def __init__(self, features: FeatureMap, within: int) -> None:
-        super().__init__()
-        self.features, self.within = features, within
-
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, structure: Structure) -> Tensor:
-        place, wide_q, wide_k = torch.arange(k.shape[2]), q.double(), k.double()
-        near = (place[:, None] - place).abs() < self.within
-        far = self.features.queries(wide_q) @ self.features.keys(wide_k).mT
-        weights = torch.where(near, self.features.kernel(wide_q, wide_k), far)
-        weights = weights.tril() if structure.causal else weights
-        return (weights @ v.double() / weights.sum(-1, keepdim=True)).to(q.dtype)
+    return Linear(features, exact_within=within or None)
 
 
 class Mean(Attend):

@@ -23,7 +23,7 @@ MUON = 5.0  # its rate, as a multiple of the other
 WARM_UP = 0.05  # the part of the steps in which the rate rises
 # Up to which part of the steps attention reaches how far back. Who may look everywhere from the start learns for long
 # no more than which byte follows which; who looks near first learns words, and then where else to look.
-REACHES = (0.4, 8), (0.7, 32)
+REACHES = (0.3, 8), (0.5, 32)
 
 
 @dataclass(frozen=True)

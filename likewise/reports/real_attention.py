@@ -30,7 +30,7 @@ class Plan:
     sequences: int = 16  # of held-out text, and as many of training text to fit maps on
     text_within: tuple[int, ...] = (32, 128)
     held_out: int = 360  # images, and as many training images to fit maps on
-    images_within: tuple[int, ...] = (8,)
+    images_within: tuple[int, ...] = (8, 32)
     widths: tuple[int, ...] = (64, WIDEST)
     draws: int = 2
 
@@ -40,10 +40,10 @@ TOUR = Plan(
     images=Recipe(num_layers=2, num_heads=4, dim=64, steps=150, batch=32, rate=3e-3),
 )
 STUDY = Plan(
-    text=Recipe(num_layers=3, num_heads=4, dim=128, steps=900, batch=2, rate=5e-3),
+    text=Recipe(num_layers=3, num_heads=4, dim=128, steps=800, batch=2, rate=5e-3),
     images=Recipe(num_layers=3, num_heads=4, dim=64, steps=300, batch=32, rate=3e-3),
     context=1024,
-    draws=4,
+    draws=3,
 )
 
 
