@@ -92,6 +92,6 @@ class Window(Attend):
         self.within = within
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, structure: Structure) -> Tensor:
-        place = torch.arange(k.shape[2])
+        place = torch.arange(k.shape[2], device=k.device)
         near = (place[:, None] - place).abs() < self.within
         return Softmax().attend(q, k, v, structure._replace(mask=near[None, None]))

@@ -87,6 +87,12 @@ def test_foreign_and_undocumented_files_are_left_out(tmp_path: Path) -> None:
     assert docstrings("(") == ""
 
 
+def test_python_has_enough_to_say() -> None:
+    text = library_text()
+    assert min(len(text.train), len(text.test)) > 50_000
+    assert b"Return" in bytes(text.test.tolist())
+
+
 def test_too_little_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="library_text: folder must hold two documented Python files or more; got 1"):
         library_text(files(tmp_path, 1))
