@@ -50,7 +50,7 @@ def mask_of(length: int = T) -> Tensor:
 def mixed(name: str, features: Any, q: Tensor, k: Tensor, v: Tensor, within: int, **structure: Any) -> Tensor:
     """Brute force: the kernel's similarity near by, that of the features further away."""
     kernel = brute.gaussian if name.startswith("Fourier") else brute.exponential
-    parameter = {"Fourier, wide": 3.0, "Positive, scaled": 0.7}.get(name)
+    parameter = {"Fourier, wide": 3.0, "Positive, scaled": 0.7, "Fitted, scaled": 0.7}.get(name)
 
     def similarity(q: Tensor, k: Tensor, w: Tensor) -> brute.Pairs:
         near, far = kernel(parameter)(q, k, w), brute.MAPS[name].similarity(q, k, w)
