@@ -9,13 +9,14 @@ READY := $(VENV)/.ready
 PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
 
-.PHONY: help setup tour test check bench
+.PHONY: help setup tour test check bench studies
 
 help:
 	@echo "make tour    run every method on real data and write likewise-report.html"
 	@echo "make test    check, then all tests"
 	@echo "make check   lint, formatting and types"
 	@echo "make bench   measure attention against its peers (minutes)"
+	@echo "make studies train networks, replace softmax in them, and write docs/real_attention.md (minutes)"
 	@echo "make setup   only make the environment, $(VENV)"
 
 setup: $(READY)
@@ -33,6 +34,9 @@ check: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python benchmarks/attention.py
+
+studies: $(READY)
+	@$(BIN)/python studies/real_attention.py
 
 # Made anew each time, so that it holds what the two files say and nothing else. uv installs several times faster
 # than pip and compiles bytecode in parallel, but does not read pip's settings: it is told where local wheels are (else

@@ -7,9 +7,11 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from likewise.reports.approximation import Approximation, ErrorsByWidth, Point
 from likewise.reports.charts import Axis, Mark, Panel, Rule, Trace, draw
+from likewise.reports.combinations import MEAN
 from likewise.reports.decoding import Decoding
 from likewise.reports.formats import MICRO, length, power, scientific, seconds, short, size
 from likewise.reports.law import FrequencyLaw
+from likewise.reports.real_attention import Outcome, RealAttention, Subject
 from likewise.reports.scaling import Line, Scaling
 
 # Which colour of the style sheet a name has, on every picture and in every legend.
@@ -159,6 +161,31 @@ def decoding_figure(result: Decoding) -> str:
     )
     label = "Time and memory of a decoding step against context length, by form"
     return draw(panels, name="decoding", label=label, columns=2, height=310.0)
+
+
+def real_figure(result: RealAttention) -> str:
+    """Error of every head, one panel per network."""
+    panels = tuple(_head_panel(subject) for subject in result.subjects)
+    return draw(panels, name="real", label="Squared error of every head's output, by what replaces softmax", columns=2)
+
+
+def _head_panel(subject: Subject) -> Panel:
+    mean = subject.of(MEAN, 0)
+    shown = [("positive", subject.baseline(subject.best)), ("best", subject.alone), ("near", subject.best)]
+    shown += [("plain", mean)] if mean else []
+    heads = range(subject.layers * subject.heads)
+    ticks = tuple((head, f"{head // subject.heads + 1}.{head % subject.heads + 1}") for head in heads)
+    x = Axis("layer.head", -0.5, len(heads) - 0.5, ticks, log=False)
+    errors = [error for _, outcome in shown for error in outcome.errors if error > 0] or [1.0]
+    low, high = math.floor(math.log10(min(errors))), math.ceil(math.log10(max(errors)))
+    low = max(low, high - 6)
+    y = Axis("", 10.0**low, 10.0 ** max(high, low + 1), tuple((10.0**e, power(e)) for e in range(low, high + 1)))
+    return Panel(f"squared error, {subject.title}", x, y, tuple(_head_trace(*each) for each in shown))
+
+
+def _head_trace(name: str, outcome: Outcome) -> Trace:
+    hints = tuple(f"{outcome.name}: {scientific(error)}" for error in outcome.errors)
+    return Trace(name, tuple(enumerate(outcome.errors)), hints, joined=False)
 
 
 def _powers_of_two(values: Iterable[int | float], *, every: int) -> tuple[tuple[float, str], ...]:

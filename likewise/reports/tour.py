@@ -8,15 +8,20 @@ from typing import TypeVar
 
 from likewise.reports import figures
 from likewise.reports.approximation import WIDTHS, Approximation, measure_approximation
+from likewise.reports.combinations import NOTHING, WIDEST
 from likewise.reports.decoding import CONTEXTS, Decoding, measure_decoding
 from likewise.reports.facts import Facts, gather_facts
 from likewise.reports.identities import Identities, check_identities
 from likewise.reports.law import FrequencyLaw, measure_law
 from likewise.reports.measuring import Progress, part, silent
 from likewise.reports.page import render, require_packages, require_place, write_page
+from likewise.reports.real_attention import HALF, LOSS, TOUR, RealAttention, measure_real_attention
+from likewise.reports.real_attention import Plan as RealPlan
 from likewise.reports.scaling import LENGTHS, Scaling, measure_scaling
 
 Result = TypeVar("Result")
+
+SHARES = (0.0, 0.06), (0.06, 0.16), (0.16, 0.4), (0.4, 0.5), (0.5, 1.0)  # of the time, by section
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Plan:
     lengths: tuple[int, ...] = LENGTHS
     contexts: tuple[int, ...] = CONTEXTS
     allowance: float = 16.0  # seconds for time and memory against length
+    real: RealPlan = TOUR
     seed: int = 0
 
 
@@ -41,6 +47,7 @@ class Tour:
     approximation: Approximation
     scaling: Scaling
     decoding: Decoding
+    real: RealAttention
     took: dict[str, float] = field(default_factory=dict)
 
 
@@ -64,7 +71,7 @@ def take_tour(progress: Progress = silent, *, plan: Plan | None = None) -> Tour:
         took[section] = took.get(section, 0.0) + time.perf_counter() - started
         return result
 
-    steps = [part(progress, start, stop) for start, stop in ((0.0, 0.1), (0.1, 0.3), (0.3, 0.85), (0.85, 1.0))]
+    steps = [part(progress, start, stop) for start, stop in SHARES]
     identities = timed("identities", lambda: check_identities(seed=seed, progress=steps[0]))
     law = timed("identities", lambda: measure_law(seed=seed))
     approximation = timed(
@@ -76,7 +83,8 @@ def take_tour(progress: Progress = silent, *, plan: Plan | None = None) -> Tour:
         lambda: measure_scaling(lengths=plan.lengths, allowance=plan.allowance, seed=seed, progress=steps[2]),
     )
     decoding = timed("decoding", lambda: measure_decoding(contexts=plan.contexts, seed=seed, progress=steps[3]))
-    return Tour(facts, identities, law, approximation, scaling, decoding, took)
+    real = timed("real", lambda: measure_real_attention(plan=plan.real, seed=seed, progress=steps[4]))
+    return Tour(facts, identities, law, approximation, scaling, decoding, real, took)
 
 
 def render_tour(tour: Tour) -> str:
@@ -91,5 +99,10 @@ def render_tour(tour: Tour) -> str:
             "approximation_figure": figures.approximation_figure(tour.approximation),
             "scaling_figure": figures.scaling_figure(tour.scaling),
             "decoding_figure": figures.decoding_figure(tour.decoding),
+            "real_figure": figures.real_figure(tour.real),
+            "half": HALF,
+            "loss": LOSS,
+            "widest": WIDEST,
+            "nothing": NOTHING,
         },
     )

@@ -51,6 +51,7 @@ FILES = {
         "cache",
         "heads",
     ],
+    "networks": ["segments", "attends", "transformer", "vit", "language"],
 }
 
 FILE_LINES = 400
@@ -73,7 +74,7 @@ def sources() -> list[Path]:
 def texts() -> list[Path]:
     """Every file of the project that people read."""
     patterns = ("*.md", "*.toml", "*.txt", "Makefile", ".ci/run", ".gitignore", "docs/**/*.md")
-    code = [path for folder in ("likewise", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    code = [path for folder in ("likewise", "tests", "benchmarks", "studies") for path in (ROOT / folder).rglob("*.py")]
     return sorted([path for pattern in patterns for path in ROOT.glob(pattern)] + code)
 
 

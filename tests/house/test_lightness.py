@@ -22,6 +22,10 @@ def test_import_loads_nothing_heavy(module: str) -> None:
     assert heavy_imports(f"import {module}") == set()
 
 
+def test_networks_need_no_more_than_attention_does() -> None:
+    assert heavy_imports("import likewise.networks") == heavy_imports("import likewise.attention")
+
+
 def test_a_heavy_import_is_found() -> None:
     assert heavy_imports("import safetensors") == {"safetensors"}
 

@@ -40,6 +40,18 @@ NAMES = {
         "linear_attention",
         "softmax_attention",
     ],
+    "likewise.networks": [
+        "Block",
+        "ByteModel",
+        "Captured",
+        "Network",
+        "Recorder",
+        "VisionTransformer",
+        "attentions",
+        "capture",
+        "vit",
+        "with_attends",
+    ],
     "likewise.reports": ["Comparison", "Form", "compare", "compare_random"],
 }
 

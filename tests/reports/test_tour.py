@@ -7,15 +7,31 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import torch
 
 from likewise.reports import page
 from likewise.reports.agreement import Check
 from likewise.reports.charts import Axis, Mark, Panel, Rule, Trace, draw
+from likewise.reports.combinations import BASELINE
+from likewise.reports.corpus import Text
 from likewise.reports.figures import image_figure
+from likewise.reports.learning import Recipe
 from likewise.reports.page import write_page
+from likewise.reports.real_attention import Plan as RealPlan
+from likewise.reports.real_attention import Subject
 from likewise.reports.tour import Plan, Tour, render_tour, take_tour, write_tour
 
-SMALL = Plan(widths=(8, 32), draws=2, lengths=(32, 64), contexts=(16, 32), allowance=5.0, seed=3)
+TINY = RealPlan(
+    text=Recipe(num_layers=2, num_heads=2, dim=10, steps=3, batch=2, rate=1e-3),
+    images=Recipe(num_layers=1, num_heads=2, dim=10, steps=2, batch=3, rate=1e-3),
+    context=23,
+    sequences=3,
+    text_within=(3, 7),
+    held_out=11,
+    images_within=(5,),
+    widths=(4, 12),
+)
+SMALL = Plan(widths=(8, 32), draws=2, lengths=(32, 64), contexts=(16, 32), allowance=5.0, real=TINY, seed=3)
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 
@@ -54,7 +70,10 @@ class Reader(HTMLParser):
 @pytest.fixture(scope="module")
 def tour() -> Tour:
     seen: list[float] = []
-    result = take_tour(lambda done, doing: seen.append(done), plan=SMALL)
+    text = Text(torch.arange(97) % 83, torch.arange(53) % 83, files=7)
+    with pytest.MonkeyPatch.context() as patch:  # the library's own text takes seconds to read
+        patch.setattr("likewise.reports.real_attention.library_text", lambda: text)
+        result = take_tour(lambda done, doing: seen.append(done), plan=SMALL)
     assert seen == sorted(seen)
     assert (seen[0], seen[-1]) == (0.0, 1.0)
     return result
@@ -86,13 +105,13 @@ def test_nothing_comes_from_elsewhere(text: str) -> None:
 
 def test_the_contents_lead_to_every_section(text: str) -> None:
     reader = Reader(text)
-    assert reader.links == ["#identities", "#approximation", "#scaling", "#decoding"]
+    assert reader.links == ["#identities", "#approximation", "#scaling", "#decoding", "#real"]
     assert {link.removeprefix("#") for link in reader.links} <= set(reader.ids)
 
 
 def test_every_section_says_how_it_was_made(text: str, tour: Tour) -> None:
     sections = re.findall(r"<section id=.*?</section>", text, flags=re.DOTALL)
-    assert len(sections) == 4
+    assert len(sections) == 5
     for section in sections:
         assert section.count("What to take away") == section.count('class="lede"') == 1
         assert "<dt>Measured</dt>" in section
@@ -102,8 +121,8 @@ def test_every_section_says_how_it_was_made(text: str, tour: Tour) -> None:
         assert callable(getattr(importlib.import_module(f"likewise.reports.{module}"), call))
         if "<figure>" in section:
             assert section.count("<svg") >= section.count("<figure>") == section.count("<figcaption>")
-    assert text.count("<figure>") == 4
-    assert set(tour.took) == {"identities", "approximation", "scaling", "decoding"}
+    assert text.count("<figure>") == 5
+    assert set(tour.took) == {"identities", "approximation", "scaling", "decoding", "real"}
 
 
 def test_every_verdict_is_shown(text: str, tour: Tour) -> None:
@@ -118,6 +137,28 @@ def test_a_refuted_statement_is_shown_and_announced(tour: Tour) -> None:
     assert text.count("✗ refuted") == 1
     assert re.search(r"1 of \d+ comparisons failed", text)
     assert "came out as stated" not in text
+
+
+@pytest.mark.parametrize(("factor", "part", "reached"), [(1e-9, 1.01, 2), (1e9, 1.03, 0)])
+def test_the_aims_of_real_attention_are_judged_by_the_numbers(
+    tour: Tour, factor: float, part: float, reached: int
+) -> None:
+    def scaled(subject: Subject) -> Subject:
+        outcomes = tuple(
+            each
+            if each.map == BASELINE and not each.within
+            else replace(each, errors=tuple(factor * error for error in each.errors), score=part * subject.softmax)
+            for each in subject.outcomes
+        )
+        return replace(subject, outcomes=outcomes)
+
+    real = replace(tour.real, text=scaled(tour.real.text), images=scaled(tour.real.images))
+    text = render_tour(replace(tour, real=real))
+    section = text.partition('<section id="real">')[2]
+    assert section.count("✓ reached") == reached
+    assert f"{tour.real.text.softmax:.3f}" in section
+    assert f"costs {100 * (part - 1):.1f}%" in section
+    assert Reader(text).complaints == []
 
 
 def test_a_form_that_was_wrong_is_announced(tour: Tour) -> None:
