@@ -15,7 +15,7 @@ from likewise.attention.prefix import Prefix, Sums, Window, can_look, finite
 from likewise.attention.problem import Problem
 from likewise.similarity import wide
 
-PIECE = 256  # rows of a causal piece, whose chunks are worked on together: one product serves them all
+PIECE = 512  # rows of a causal piece, whose chunks are worked on together: one product serves them all
 NEAR = 128  # rows that are held against their window at once: with as many keys in the window half of the pairs count
 
 

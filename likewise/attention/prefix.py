@@ -46,17 +46,19 @@ class Window(NamedTuple):
         return x.unflatten(2, (self.parts, -1))
 
     def states(self, first: Tensor, additions: Float[Tensor, "B G P F V1"]) -> tuple[Tensor, Tensor]:
-        """The sums before every part, (B, G, P, F, V + 1), and after the last, from those before the first."""
+        """The sums before every part, and after the last, from those before the first; additions may be overwritten."""
         if additions.requires_grad or first.requires_grad or not can_look(additions):
             states = [first]
             for part in range(self.parts):
                 states.append(states[-1] + additions[:, :, part])
             return torch.stack(states[:-1], dim=2), states[-1]
-        states = torch.empty_like(additions)
-        states[:, :, 0] = first
-        for part in range(1, self.parts):
-            torch.add(states[:, :, part - 1], additions[:, :, part - 1], out=states[:, :, part])
-        return states, states[:, :, -1] + additions[:, :, -1]
+        # In place and between two buffers: fresh memory costs more than the sums.
+        before, buffers = first, (torch.empty_like(first), torch.empty_like(first))
+        for part in range(self.parts):
+            after = torch.add(before, additions[:, :, part], out=buffers[part % 2])
+            additions[:, :, part] = before
+            before = after
+        return additions, before
 
     def join_rows(self, x: Float[Tensor, "B G P part X"]) -> Float[Tensor, "B G rows X"]:
         """The inverse of `split_rows`."""

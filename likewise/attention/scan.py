@@ -9,7 +9,7 @@ so that, from dO and from the gradient G of the sums after the piece,
     d[N | d] = [dO | -dO.O] / d,   dP = tril(d[N | d] [V | 1]'),   R_p = G + sum_{r > p} Q_r' d[N | d]_r
     dQ_p = dP_p K_p + d[N | d]_p S_p',   dK_p = dP_p' Q_p + [V | 1]_p R_p',   d[V | 1]_p = P_p' d[N | d]_p + K_p R_p
 
-No state is ever recovered by subtraction: the sums before every piece are kept, 1/256 of what all positions would need.
+No state is ever recovered by subtraction: the sums before every piece are kept, 1/512 of what all positions would need.
 """
 
 from typing import Any
