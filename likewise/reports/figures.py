@@ -180,7 +180,7 @@ def _head_panel(subject: Subject) -> Panel:
     low, high = math.floor(math.log10(min(errors))), math.ceil(math.log10(max(errors)))
     low = max(low, high - 6)
     y = Axis("", 10.0**low, 10.0 ** max(high, low + 1), tuple((10.0**e, power(e)) for e in range(low, high + 1)))
-    return Panel(f"squared error, {subject.title}", x, y, tuple(_head_trace(*each) for each in shown))
+    return Panel(subject.title.removeprefix("a "), x, y, tuple(_head_trace(*each) for each in shown))
 
 
 def _head_trace(name: str, outcome: Outcome) -> Trace:

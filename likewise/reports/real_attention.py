@@ -38,6 +38,9 @@ class Plan:
 TOUR = Plan(
     text=Recipe(num_layers=2, num_heads=2, dim=64, steps=400, batch=4, rate=5e-3),
     images=Recipe(num_layers=2, num_heads=4, dim=64, steps=150, batch=32, rate=3e-3),
+    sequences=8,
+    held_out=180,
+    draws=1,
 )
 STUDY = Plan(
     text=Recipe(num_layers=3, num_heads=4, dim=128, steps=800, batch=2, rate=5e-3),

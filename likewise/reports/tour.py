@@ -1,11 +1,13 @@
 """The tour: every method on data that needs no download, and one page that shows what came out."""
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from likewise.attention import DenominatorWarning
 from likewise.reports import figures
 from likewise.reports.approximation import WIDTHS, Approximation, measure_approximation
 from likewise.reports.combinations import NOTHING, WIDEST
@@ -62,6 +64,12 @@ def write_tour(path: Path, progress: Progress = silent, *, plan: Plan | None = N
 def take_tour(progress: Progress = silent, *, plan: Plan | None = None) -> Tour:
     """Measure everything that the page shows."""
     plan = plan or Plan()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DenominatorWarning)  # such maps are shown on purpose, with their errors
+        return _measure(progress, plan)
+
+
+def _measure(progress: Progress, plan: Plan) -> Tour:
     seed, facts = plan.seed, gather_facts()  # before there is any load of our own
     took: dict[str, float] = {}
 
