@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 from likewise.attention import Attend, softmax_attention
 from likewise.checks import require
 from likewise.networks import Captured, capture, with_attends
-from likewise.reports.combinations import BASELINE, WIDEST, combinations
+from likewise.reports.combinations import BASELINE, NOTHING, WIDEST, combinations
 from likewise.reports.corpus import digit_images, library_text
 from likewise.reports.learning import Recipe, accuracy, bits_per_byte, learn_images, learn_text
 from likewise.reports.measuring import Progress, part, silent
@@ -39,7 +39,7 @@ TOUR = Plan(
     text=Recipe(num_layers=2, num_heads=2, dim=64, steps=400, batch=4, rate=5e-3),
     images=Recipe(num_layers=2, num_heads=4, dim=64, steps=150, batch=32, rate=3e-3),
     sequences=8,
-    held_out=180,
+    held_out=120,
     draws=1,
 )
 STUDY = Plan(
@@ -169,6 +169,18 @@ class RealAttention:
     def worst_near(self) -> Outcome:
         """The one of these that loses most."""
         return max(self.near, key=self.text.loss)
+
+    @property
+    def nothing_beyond(self) -> Outcome:
+        """Exact weights over the same stretch on text, and nothing in place of what is farther away."""
+        found = self.text.of(NOTHING, 0, self.worst_near.within)
+        assert found is not None
+        return found
+
+    @property
+    def far_matters(self) -> bool:
+        """Whether to leave far positions out costs more than the worst map does; if not, maps are not tested."""
+        return self.text.loss(self.nothing_beyond) > self.text.loss(self.worst_near)
 
     @property
     def half_reached(self) -> bool:

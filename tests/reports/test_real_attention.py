@@ -242,6 +242,9 @@ def test_the_aims_are_judged_by_the_numbers(error: float, score: float, half: bo
     assert tried.head_ratios(tried.alone) == pytest.approx((0.8, 0.8))
     assert result.worst_near == tried.best
     assert (result.half_reached, result.loss_reached) == (half, loss)
+    assert result.far_matters
+    useless = replace(tried, outcomes=(outcome(NOTHING, 0, 9, 0.001, 2.0), *tried.outcomes[1:]))
+    assert not RealAttention(useless, tried, 3, 0).far_matters
 
 
 def test_a_loss_is_positive_when_the_score_is_worse() -> None:
