@@ -15,7 +15,7 @@ help:
 	@echo "make tour    run every method on real data and write likewise-report.html"
 	@echo "make test    check, then all tests"
 	@echo "make check   lint, formatting and types"
-	@echo "make bench   measure attention against its peers (minutes)"
+	@echo "make bench   measure errors, and speed against the peers (20 minutes)"
 	@echo "make setup   only make the environment, $(VENV)"
 
 setup: $(READY)
@@ -32,7 +32,8 @@ check: $(READY)
 	@$(BIN)/ty check --quiet --output-format concise
 
 bench: $(READY)
-	@$(BIN)/python benchmarks/attention.py
+	@$(BIN)/python -m benchmarks.attention_error
+	@$(BIN)/python -m benchmarks.attention_speed; status=$$?; $(BIN)/python -m benchmarks.render; exit $$status
 
 # Made anew each time, so that it holds what the two files say and nothing else. uv installs several times faster
 # than pip and compiles bytecode in parallel, but does not read pip's settings: it is told where local wheels are (else
