@@ -90,8 +90,7 @@ def panels(times: list[Measurement], lengths: tuple[int, ...]) -> list[Panel]:
     inputs = {"the inputs q, k, v": [(float(length), input_bytes(length) / 2**20) for length in lengths]}
     time_panels = [Panel(f"time: {task.name}", "length T", by_time[task], unit=SECONDS) for task in TASKS]
     memory_panels = [
-        Panel(f"extra memory: {task.name}", "length T", curves, inputs, unit=MEBIBYTES)
-        for task, curves in by_memory.items()
+        Panel(f"memory: {task.name}", "length T", curves, inputs, unit=MEBIBYTES) for task, curves in by_memory.items()
     ]
     return [*time_panels[:2], memory_panels[0], *time_panels[2:], memory_panels[1]]
 

@@ -15,6 +15,7 @@ PAGE = ROOT / "docs/attention_measured.md"
 RESULTS = ROOT / "benchmarks/results"
 
 Facts = dict[str, Any]
+SINGLE_HEADING = ["form", "task", "T", "ms, least (median)", "MiB beyond the inputs"]
 
 
 def error_tables(facts: Facts) -> str:
@@ -55,16 +56,35 @@ def speed_tables(facts: Facts) -> str:
         "**Promises** (by the least times; beside them by the medians)",
         _table(["promise", "bound", "measured", "by median", "verdict"], map(_demand, facts["demands"])),
     ]
-    for task in _different(each["task"] for each in facts["times"]):
-        mine = [each for each in facts["times"] if each["task"] == task]
+    times, single = _swept_and_single(facts["times"])
+    for task in _different(each["task"] for each in times):
+        mine = [each for each in times if each["task"] == task]
         weighed = [each for each in mine if each["extra_bytes"] is not None]
         parts += [f"**Time, {task}**: ms, least (median)", _against_length("T", mine, _milliseconds)]
         if weighed:
             title = f"**Memory beyond the inputs, {task}**: MiB, output included"
-            parts += [title, _against_length("T", weighed, lambda each: f"{each['extra_bytes'] / 2**20:.1f}")]
+            parts += [title, _against_length("T", weighed, _mebibytes)]
+    if single:
+        parts += ["**Half precision and grouped heads**: one length", _table(SINGLE_HEADING, map(_single, single))]
     title = "**One decode step**: ms, least (median)"
     parts += [title, _against_length("tokens before it", facts["decoding"], _milliseconds)]
     return "\n\n".join([*parts, "Measured: " + "; ".join(facts["versions"]) + ".", *_notes(facts)])
+
+
+def _swept_and_single(times: list[Facts]) -> tuple[list[Facts], list[Facts]]:
+    """Those of forms that were measured at several lengths, and those of the others."""
+    swept = {
+        one["form"] for one in times for two in times if one["form"] == two["form"] and one["length"] < two["length"]
+    }
+    return [each for each in times if each["form"] in swept], [each for each in times if each["form"] not in swept]
+
+
+def _single(each: Facts) -> list[str]:
+    return [each["form"], each["task"], str(each["length"]), _milliseconds(each), _mebibytes(each)]
+
+
+def _mebibytes(each: Facts) -> str:
+    return "-" if each["extra_bytes"] is None else f"{each['extra_bytes'] / 2**20:.1f}"
 
 
 def _demand(demand: Facts) -> list[str]:

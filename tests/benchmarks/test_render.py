@@ -22,7 +22,11 @@ SPEED = {
     "machine": MACHINE,
     "product_gflops": 123.4,
     "demands": [demand(True), demand(False), demand(None, "why")],
-    "times": [{"task": "causal", **TIME, "extra_bytes": 3 * 2**20}],
+    "times": [
+        {"task": "causal", **TIME, "extra_bytes": 3 * 2**20},
+        {"task": "causal", **TIME, "length": 256, "extra_bytes": None},
+        {"task": "causal", **TIME, "form": "Elu, bfloat16", "extra_bytes": 2**19},
+    ],
     "decoding": [{**TIME, "extra_bytes": None}],
     "versions": ["one"],
     "notes": ["it rained"],
@@ -82,6 +86,7 @@ SPEED_LINES = [
     "| a | >= 30x | 31.3x |  | not judged: why |",
     "| 128 | 1.23 (200) |",
     "| 128 | 3.0 |",
+    "| Elu, bfloat16 | causal | 128 | 1.23 (200) | 0.5 |",
     "Note: it rained",
 ]
 ERROR_LINES = [
