@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from benchmarks.attention_forms import ELU, POSITIVE, feature_map, induced, relative_error, softmax
-from benchmarks.attention_problem import HEADS, WIDTH, inputs
+from benchmarks.attention_forms import ELU, POSITIVE, expected_rows, feature_map, induced, relative_error, softmax
+from benchmarks.attention_problem import CAUSAL, HEADS, WIDTH, Attend, inputs
 from benchmarks.harness.measurement import Measurement
 from likewise.attention import KeyValueCache, LinearState, softmax_attention
 
@@ -29,8 +29,12 @@ def decode(contexts: list[int], repeats: int, exact_repeats: int) -> Iterator[Me
 def step_error(name: str, context: int) -> float:
     """|out - reference| / |reference| of the first step after so many tokens."""
     if name == CACHE:
-        return relative_error(softmax, _exact_steps(context)(), context + 1)
-    return relative_error(induced(name), _linear_steps(name, context)(), context + 1)
+        return _error(softmax(True), _exact_steps(context)(), context + 1)
+    return _error(induced(name)(True), _linear_steps(name, context)(), context + 1)
+
+
+def _error(attend: Attend, out: Tensor, length: int) -> float:
+    return relative_error((out,), expected_rows(attend, inputs(length), CAUSAL, rows=1))
 
 
 def _linear_steps(name: str, context: int) -> Step:
@@ -59,7 +63,7 @@ def _exact_steps(context: int) -> Step:
 
 
 def _context_and_token(context: int) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    tensors = inputs(context + 1)
+    tensors = inputs(context + 1)[:3]
     return tuple(x[:, :, :-1] for x in tensors), tuple(x[:, :, -1:] for x in tensors)
 
 

@@ -14,6 +14,7 @@ import torch
 
 ENOUGH = 3  # times, from which one can see whether they scatter
 SCATTER = 1.5  # times whose median is further above the least than this were disturbed, and nothing follows from them
+BFLOAT16 = ("avx512_bf16", "amx_bf16")
 CPUINFO = Path("/proc/cpuinfo")
 
 
@@ -25,6 +26,7 @@ class Measurement:
     length: int
     seconds: tuple[float, ...]
     extra_bytes: int | None = None
+    task: str = ""
 
     @property
     def best(self) -> float:
@@ -44,7 +46,8 @@ class Measurement:
     def facts(self) -> dict[str, Any]:
         """For JSON: the times summed up."""
         times = {"best_seconds": self.best, "median_seconds": self.median, "runs": len(self.seconds)}
-        return {"form": self.form, "length": self.length, **times, "extra_bytes": self.extra_bytes}
+        what = {"task": self.task} if self.task else {}
+        return {**what, "form": self.form, "length": self.length, **times, "extra_bytes": self.extra_bytes}
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Demand:
     measured: float | None
     by_median: float | None = None
     note: str = ""
+    unit: str = "x"
 
     @property
     def holds(self) -> bool | None:
@@ -81,10 +85,11 @@ def machine() -> dict[str, Any]:
     """Where and when: what a number means little without."""
     return {
         "date": date.today().isoformat(),
-        "cpu": _cpu(),
+        "cpu": _first_line("model name") or platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "load": os.getloadavg()[0],
         "threads": torch.get_num_threads(),
+        "bfloat16_unit": any(unit in _first_line("flags").split() for unit in BFLOAT16),
         "system": platform.system(),
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -97,10 +102,10 @@ def write_json(path: Path, facts: dict[str, Any]) -> None:
     path.write_text(json.dumps(_rounded(facts), indent=1) + "\n")
 
 
-def _cpu() -> str:
+def _first_line(name: str) -> str:
+    """What the first processor says of itself under a name, where there is such a file."""
     lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")
 
 
 def _rounded(value: Any) -> Any:

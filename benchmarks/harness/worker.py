@@ -21,12 +21,15 @@ from torch import Tensor
 from benchmarks.harness.memory import extra_bytes
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks/results"
+PEERS_PYTHON = ROOT / ".peers/bin/python"
+THREADS = 2  # the speeds are promised for two
 WARM_LENGTH = 64  # a call of this length loads what the first call of a process loads
 SWEEP = 2**24  # float32 numbers, 64 MB: more than the last level of cache holds
 SETTLE = 0.01  # seconds in which the threads of the process that ran before stop spinning
 
 Inputs = Callable[[int], tuple[Tensor, ...]]
-Run = Callable[..., Tensor]
+Run = Callable[..., tuple[Tensor, ...]]
 
 
 class WorkerError(RuntimeError):
@@ -34,7 +37,7 @@ class WorkerError(RuntimeError):
 
 
 class Worker:
-    """The near end: `with Worker(python, module, "elu") as worker: worker.seconds(512)`."""
+    """The near end: `with Worker(python, module, "elu") as worker: worker.seconds("forward", 512)`."""
 
     def __init__(self, python: str, module: str, *arguments: str) -> None:
         self._name = " ".join([module, *arguments])
@@ -61,19 +64,19 @@ class Worker:
         """Name and version."""
         return self._ask("about")
 
-    def seconds(self, length: int, calls: int = 1) -> list[float]:
+    def seconds(self, task: str, length: int, calls: int = 1) -> list[float]:
         """Times of calls at a length. Of more than one, the first warms up and is not among them."""
-        return self._ask("seconds", length, calls)
+        return self._ask("seconds", task, length, calls)
 
-    def last_rows(self, rows: int) -> Tensor:
-        """The end of what the last call returned."""
-        return torch.tensor(self._ask("last_rows", rows), dtype=torch.float64)
+    def last_rows(self, rows: int) -> tuple[Tensor, ...]:
+        """The ends of what the last call returned."""
+        return tuple(torch.tensor(each, dtype=torch.float64) for each in self._ask("last_rows", rows))
 
-    def extra_bytes(self, length: int) -> int:
+    def extra_bytes(self, task: str, length: int) -> int:
         """Memory that a call needs beyond its inputs. For a fresh worker."""
-        return self._ask("extra_bytes", length)
+        return self._ask("extra_bytes", task, length)
 
-    def _ask(self, question: str, *arguments: int) -> Any:
+    def _ask(self, question: str, *arguments: int | str) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -93,9 +96,9 @@ class Worker:
 class _Bench:
     """The far end: answers the questions above."""
 
-    def __init__(self, about: str, run: Run, inputs: Inputs) -> None:
-        self._about, self._run, self._inputs = about, run, lru_cache(maxsize=1)(inputs)
-        self._last = torch.empty(0)
+    def __init__(self, about: str, runs: dict[str, Run], inputs: Inputs) -> None:
+        self._about, self._runs, self._inputs = about, runs, lru_cache(maxsize=1)(inputs)
+        self._last: tuple[Tensor, ...] = ()
         # Written before every call: it starts with a cold cache, as in a network, where other layers came in between.
         # Else short calls would find their inputs in the cache, which long ones never do.
         self._sweep = torch.zeros(SWEEP)
@@ -103,36 +106,36 @@ class _Bench:
     def about(self) -> str:
         return self._about
 
-    def seconds(self, length: int, calls: int) -> list[float]:
-        inputs = self._inputs(length)
+    def seconds(self, task: str, length: int, calls: int) -> list[float]:
+        run, inputs = self._runs[task], self._inputs(length)
         time.sleep(SETTLE)
         times = []
         for _ in range(calls):
             self._sweep.add_(1)
             started = time.perf_counter()
-            self._last = self._run(*inputs)
+            self._last = run(*inputs)
             times.append(time.perf_counter() - started)
         return times[1:] if calls > 1 else times
 
     def last_rows(self, rows: int) -> list[Any]:
-        return self._last[..., -rows:, :].tolist()
+        return [each[..., -rows:, :].tolist() for each in self._last]
 
-    def extra_bytes(self, length: int) -> int:
-        self._run(*self._inputs(WARM_LENGTH))
+    def extra_bytes(self, task: str, length: int) -> int:
+        self._runs[task](*self._inputs(WARM_LENGTH))
         inputs = self._inputs(length)
-        return extra_bytes(lambda: self._run(*inputs))
+        return extra_bytes(lambda: self._runs[task](*inputs))
 
 
-def serve(about: str, make: Callable[[], Run], inputs: Inputs) -> None:
-    """Answer requests on standard input until it ends. What `make` and `run` print goes to standard error."""
+def serve(about: str, make: Callable[[], dict[str, Run]], inputs: Inputs) -> None:
+    """Answer requests on standard input until it ends. What `make` and its runs, by task, print is standard error."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    with torch.inference_mode():
-        bench = _Bench(about, make(), inputs)
-        for line in sys.stdin:
-            question, *arguments = json.loads(line)
-            try:
-                reply = {"answer": getattr(bench, question)(*arguments)}
-            except Exception as error:
-                reply = {"error": f"{type(error).__name__}: {error}"}
-            print(json.dumps(reply), file=replies, flush=True)
+    torch.set_num_threads(THREADS)
+    bench = _Bench(about, make(), inputs)
+    for line in sys.stdin:
+        question, *arguments = json.loads(line)
+        try:
+            reply = {"answer": getattr(bench, question)(*arguments)}
+        except Exception as error:
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(reply), file=replies, flush=True)

@@ -1,0 +1,175 @@
+"""The tables of docs/attention_measured.md, from the committed results: no number on that page is typed by hand.
+
+Run it as `python -m benchmarks.render`. What stands between `<!-- name: begin -->` and `<!-- name: end -->` is made
+from benchmarks/results/name.json; the rest of the page is left as it is. A test holds the page to what this makes.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/attention_measured.md"
+RESULTS = ROOT / "benchmarks/results"
+
+Facts = dict[str, Any]
+SINGLE_HEADING = ["form", "task", "T", "ms, least (median)", "MiB beyond the inputs"]
+
+
+def error_tables(facts: Facts) -> str:
+    """A table for each kind of data and direction: maps down, widths across."""
+    points, problem = facts["points"], facts["problem"]
+    sizes = "T = {T}, K = {K}, V = {V}; the median over {heads} heads, each with data and frequencies of its own."
+    parts = [f"{sizes.format_map(problem)} {_where(facts)}"]
+    for data in _different(point["data"] for point in points):
+        for direction in _different(point["direction"] for point in points):
+            here = [point for point in points if (point["data"], point["direction"]) == (data, direction)]
+            parts += [f"**{data[0].upper()}{data[1:]}, {direction}**", _errors_by_width(here)]
+    return "\n\n".join([*parts, *_notes(facts)])
+
+
+def _errors_by_width(points: list[Facts]) -> str:
+    widths = sorted({point["width"] for point in points if _is_swept(point, points)})
+    rows = []
+    for name, near in _different((point["map"], point["near"]) for point in points):
+        mine = {point["width"]: point["error"] for point in points if (point["map"], point["near"]) == (name, near)}
+        label = f"{name}, exact within {near}" if near else name
+        if mine.keys() <= set(widths):
+            rows.append([label, *(_short(mine.get(width)) for width in widths)])
+        else:
+            ((width, error),) = mine.items()  # it has no width to choose: what the others are compared with at each
+            label = label if width is None else f"{label}, F = {width}"
+            rows.append([label, *[_short(error)] * len(widths)])
+    return _table(["map \\ F", *map(str, widths)], rows)
+
+
+def _is_swept(point: Facts, points: list[Facts]) -> bool:
+    return len({other["width"] for other in points if other["map"] == point["map"]}) > 1
+
+
+def speed_tables(facts: Facts) -> str:
+    """Promises, times of every task, memory, decode steps."""
+    parts = [
+        f"{_where(facts)} A product of two 2048 x 2048 matrices runs at {facts['product_gflops']:.3g} GFLOP/s.",
+        "**Promises** (by the least times; beside them by the medians)",
+        _table(["promise", "bound", "measured", "by median", "verdict"], map(_demand, facts["demands"])),
+    ]
+    times, single = _swept_and_single(facts["times"])
+    for task in _different(each["task"] for each in times):
+        mine = [each for each in times if each["task"] == task]
+        weighed = [each for each in mine if each["extra_bytes"] is not None]
+        parts += [f"**Time, {task}**: ms, least (median)", _against_length("T", mine, _milliseconds)]
+        if weighed:
+            title = f"**Memory beyond the inputs, {task}**: MiB, output included"
+            parts += [title, _against_length("T", weighed, _mebibytes)]
+    if single:
+        parts += ["**Half precision and grouped heads**: one length", _table(SINGLE_HEADING, map(_single, single))]
+    title = "**One decode step**: ms, least (median)"
+    parts += [title, _against_length("tokens before it", facts["decoding"], _milliseconds)]
+    return "\n\n".join([*parts, "Measured: " + "; ".join(facts["versions"]) + ".", *_notes(facts)])
+
+
+def _swept_and_single(times: list[Facts]) -> tuple[list[Facts], list[Facts]]:
+    """Those of forms that were measured at several lengths, and those of the others."""
+    swept = {
+        one["form"] for one in times for two in times if one["form"] == two["form"] and one["length"] < two["length"]
+    }
+    return [each for each in times if each["form"] in swept], [each for each in times if each["form"] not in swept]
+
+
+def _single(each: Facts) -> list[str]:
+    return [each["form"], each["task"], str(each["length"]), _milliseconds(each), _mebibytes(each)]
+
+
+def _mebibytes(each: Facts) -> str:
+    return "-" if each["extra_bytes"] is None else f"{each['extra_bytes'] / 2**20:.1f}"
+
+
+def _demand(demand: Facts) -> list[str]:
+    unit = demand["unit"]
+    bound = f"{'>=' if demand['at_least'] else '<='} {demand['bound']:g}{unit}"
+    numbers = ("" if x is None else f"{x:.3g}{unit}" for x in (demand["measured"], demand["by_median"]))
+    verdict = {True: "met", False: "**missed**", None: "not judged"}[demand["holds"]]
+    return [demand["promise"], bound, *numbers, f"{verdict}: {demand['note']}" if demand["note"] else verdict]
+
+
+def _against_length(heading: str, measured: list[Facts], cell: Callable[[Facts], str]) -> str:
+    names = _different(each["form"] for each in measured)
+    cells = {(each["form"], each["length"]): cell(each) for each in measured}
+    lengths = sorted({each["length"] for each in measured})
+    return _table([heading, *names], ([str(n), *(cells.get((name, n), "-") for name in names)] for n in lengths))
+
+
+def _milliseconds(each: Facts) -> str:
+    return f"{_digits(each['best_seconds'] * 1e3)} ({_digits(each['median_seconds'] * 1e3)})"
+
+
+def _digits(number: float) -> str:
+    """Three digits, and no exponent for what is larger.
+
+    >>> _digits(0.012345), _digits(12345.6)
+    ('0.0123', '12346')
+    """
+    return f"{number:.0f}" if number >= 100 else f"{number:#.3g}"
+
+
+def _short(error: float | None) -> str:
+    """Two digits; a hundred and more without an exponent.
+
+    >>> _short(0.00010917), _short(0.61866), _short(32794.0), _short(None)
+    ('0.00011', '0.62', '32794', '')
+    """
+    if error is None:
+        return ""
+    return f"{error:.0f}" if error >= 100 else f"{error:.2g}"
+
+
+def _where(facts: Facts) -> str:
+    threads = f", {facts['machine']['threads']} threads" if "threads" in facts["machine"] else ""
+    return "{cpu}, {cores} cores{threads}, torch {torch}, Python {python}, {date}.".format(
+        **facts["machine"] | {"threads": threads}
+    )
+
+
+def _notes(facts: Facts) -> list[str]:
+    return [f"Note: {note}" for note in facts["notes"]]
+
+
+def _different(items: Iterable[Any]) -> list[Any]:
+    """Each once, in the order of its first appearance."""
+    return list(dict.fromkeys(items))
+
+
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heading, ["---", *["---:"] * (len(heading) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+REGIONS: dict[str, Callable[[Facts], str]] = {"attention_error": error_tables, "attention_speed": speed_tables}
+CAPTIONS = {
+    "attention_error": "Error of every map against its width",
+    "attention_speed": "Time and memory of every form against length",
+}
+
+
+def render(page: str, results: Path = RESULTS) -> str:
+    """The page with its regions made anew."""
+    for name, tables in REGIONS.items():
+        source = results / f"{name}.json"
+        text = "Not measured yet."
+        if source.exists():
+            picture = f"![{CAPTIONS[name]}](../benchmarks/results/{name}.png)"
+            text = f"{picture}\n\n{tables(json.loads(source.read_text()))}"
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        region = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", flags=re.DOTALL)
+        if len(region.findall(page)) != 1:
+            raise ValueError(f"render: page must have one region {begin} ... {end}; got {len(region.findall(page))}.")
+        page = region.sub(lambda _, text=text, begin=begin, end=end: f"{begin}\n\n{text}\n\n{end}", page)
+    return page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(PAGE.read_text()))
+    print(f"Rendered {PAGE.relative_to(ROOT)}")
