@@ -161,8 +161,9 @@ def forms(peers: dict[str, str]) -> list[Form]:
     """All competitors; `peers` are the Pythons that have them, by name."""
     found = [
         Form(ELU, induced(ELU)),
-        Form(POSITIVE, induced(POSITIVE)),
-        Form(POSITIVE_NEAR, exact_near),
+        # Both ways autograd keeps all features, and with a window all near pairs: gigabytes beyond these lengths.
+        Form(POSITIVE, induced(POSITIVE), up_to(65536, 65536, 65536, 16384)),
+        Form(POSITIVE_NEAR, exact_near, up_to(65536, 65536, 65536, 4096)),
         Form(QUADRATIC, induced(QUADRATIC), up_to(16384, 4096, 16384, 4096)),
         Form(SDPA, softmax, up_to(32768, 16384, 16384, 16384)),
         Form(ELU_BF16, induced(ELU), up_to(16384, 0, 0, 0), tolerance=BF16_TOLERANCE, special=True),

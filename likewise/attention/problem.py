@@ -83,14 +83,19 @@ class Problem(NamedTuple):
 
     def absorbed(self, prefix: Prefix, start: int, stop: int) -> Prefix:
         """The prefix after the keys of a piece."""
-        for at in range(start, stop, BLOCK):
-            prefix = prefix.absorb(*self.keys(at, min(at + BLOCK, stop)))
+        # Cut at once: the gradient of all cuts is one copy, that of every slice would be as large as the whole.
+        keys, values = (x[:, :, start:stop].split(BLOCK, dim=2) for x in (self.k, self.v))
+        for number, (k, v) in enumerate(zip(keys, values, strict=True) if start < stop else ()):
+            at = start + number * BLOCK
+            block = self._replace(k=k, v=v, mask=None if self.mask is None else self.mask[:, at : at + k.shape[2]])
+            prefix = prefix.absorb(*block.keys(0, k.shape[2]))
         return prefix
 
     def read(self, prefix: Prefix, start: int, stop: int, output: "Output") -> None:
         """The outputs of rows that see exactly a prefix, piece by piece."""
-        for at in range(start, stop, BLOCK):
-            output.append(self.unfold(prefix.read(self.queries(at, min(at + BLOCK, stop))).output()))
+        for q in self.q[:, :, :, start:stop].split(BLOCK, dim=3) if start < stop else ():
+            queries = self._replace(q=q).queries(0, q.shape[3])
+            output.append(self.unfold(prefix.read(queries).output()))
 
     def everything_read(self, prefix: Prefix) -> Tensor:
         """The outputs when all rows see exactly a prefix."""
