@@ -7,15 +7,21 @@ wrong usage.
 import json
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
 import likewise
+
+if TYPE_CHECKING:
+    from typer import Context
+else:
+    Context = typer.Context.__base__  # what typer passes is no typer.Context but what that is made from
 
 PATIENCE = 2.0  # seconds of silence before a progress bar shows
 REPORT_EXTRA = {"jinja2", "sklearn"}
@@ -31,14 +37,22 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    epilog=_examples("likewise tour", "likewise attention --features elu --causal"),
+    epilog=_examples(
+        "likewise tour",
+        "likewise attention --features elu --causal",
+        "likewise attention diagnose layer.safetensors --causal",
+    ),
 )
+attention_app = typer.Typer(pretty_exceptions_enable=False)
+app.add_typer(attention_app, name="attention")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one verb and exit with its code; a wrong argument is one line, not a traceback."""
+    """Run one verb and exit with its code; a wrong argument is one line, not a traceback, and so is a warning."""
     try:
-        app(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *where: print(f"likewise: {message}", file=sys.stderr)
+            app(arguments)
     except ValueError as error:
         _exit(2, error)
     except ModuleNotFoundError as error:
@@ -70,14 +84,17 @@ def tour(
     print(json.dumps({"report": str(out)}) if as_json else f"The report is {out}")
 
 
-@app.command(
+@attention_app.callback(
+    invoke_without_command=True,
     epilog=_examples(
         "likewise attention --features elu --causal",
         "likewise attention --length 4096 --features positive --width 256",
         "likewise attention --features taylor --key-dim 32 --json",
-    )
+        "likewise attention diagnose layer.safetensors --causal --picture heads.svg",
+    ),
 )
 def attention(
+    context: Context,
     features: Annotated[FeatureName, typer.Option(help="Feature map of the linear form.")] = "elu",
     length: Annotated[int, typer.Option(min=1, help="Positions, T.")] = 2048,
     heads: Annotated[int, typer.Option(min=1, help="Heads, H.")] = 8,
@@ -88,6 +105,9 @@ def attention(
     as_json: Json = False,
 ) -> None:
     """Compare a linear attention with its exact kernel and with softmax, on random q, k, v."""
+    if context.invoked_subcommand is not None:
+        _refuse_lost_options(context)
+        return
     from likewise.reports import compare_random
 
     with _progress_bar() as progress:
@@ -121,6 +141,56 @@ def _show_comparison(result: dict[str, Any]) -> None:
         kernel_error = "" if form["kernel_error"] is None else f"{form['kernel_error']:.2e}"
         table.add_row(form["name"], f"{form['seconds']:.4f}", kernel_error, f"{form['softmax_error']:.2e}")
     Console().print(table)
+
+
+def _refuse_lost_options(context: Context) -> None:
+    """Options of a group that stand before its verb would be read by nobody."""
+    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    if given:
+        option = given[0].removeprefix("as_").replace("_", "-")
+        verb = context.invoked_subcommand
+        raise ValueError(f"attention: options must come after {verb}; got --{option} before it.")
+
+
+@attention_app.command(
+    "diagnose",
+    epilog=_examples(
+        "likewise attention diagnose layer.safetensors --causal",
+        "likewise attention diagnose layer.safetensors --wanted-error 0.05 --picture heads.svg",
+        "likewise attention diagnose layer.safetensors --exact-within 128 --json",
+    ),
+)
+def diagnose_heads(
+    file: Annotated[Path, typer.Argument(help="Tensors q, k, v: (batch,) heads, positions, width; and perhaps mask.")],
+    causal: Annotated[bool, typer.Option("--causal", help="A position sees itself and what came before.")] = False,
+    wanted_error: Annotated[float, typer.Option(help="Largest relative squared error of an output.")] = 0.1,
+    exact_within: Annotated[int | None, typer.Option(min=1, help="Try a window of so many exact positions.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Where to write an SVG of heads by maps.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Show every map of every head.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the random maps and the sampled rows.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Say of every head what replacing softmax by features costs, and which map to take, if any."""
+    from likewise.reports.diagnosis import as_json as to_json
+    from likewise.reports.diagnosis import diagnose_file, diagnosis_picture
+    from likewise.reports.page import require_place, write_page
+
+    if picture is not None:
+        require_place("attention diagnose", picture)
+    with _progress_bar() as progress:
+        result = diagnose_file(
+            file, causal=causal, wanted_error=wanted_error, exact_within=exact_within, seed=seed, progress=progress
+        )
+    if picture is not None:
+        write_page(picture, diagnosis_picture(result))
+    if as_json:
+        print(json.dumps(to_json(result), allow_nan=False))
+        return
+    print(result)
+    for head in result.heads:
+        print(f"\n{head}" if every else f"head {head.head}: {head.advice.text}")
+    if picture is not None:
+        print(f"The picture is {picture}")
 
 
 @contextmanager

@@ -6,8 +6,10 @@ import sys
 import types
 from pathlib import Path
 from typing import get_args
+from xml.etree import ElementTree
 
 import pytest
+import torch
 import typer
 import typer.core
 import typer.main
@@ -58,6 +60,14 @@ def test_attention_compares_every_map(features: str, capsys: pytest.CaptureFixtu
     if features in ("elu", "relu", "quadratic", "taylor"):
         assert linear["kernel_error"] < 1e-4
         assert linear["softmax_error"] == pytest.approx(kernel["softmax_error"], rel=1e-3)
+
+
+@pytest.mark.filterwarnings("default:linear_attention")
+def test_a_warning_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ["--length", "512", "--heads", "4", "--key-dim", "64", "--width", "2"]
+    assert run("attention", "--features", "softmax-fourier", *sizes) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("likewise: linear_attention: a denominator of SoftmaxFourier came near zero")
 
 
 def test_attention_draws_a_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,15 +139,94 @@ def test_progress_appears_only_when_work_is_slow(
         assert ("half way" in capsys.readouterr().err) is shows
 
 
+@pytest.fixture
+def layer(tmp_path: Path) -> Path:
+    """A flat head and a peaked one, without a batch."""
+    from safetensors.torch import save_file
+
+    q, k, v = torch.randn(3, 2, 149, 16, generator=torch.Generator().manual_seed(0))
+    q[0] *= 0.4
+    q[1] *= 6.0
+    path = tmp_path / "layer.safetensors"
+    save_file({"q": q, "k": k, "v": v}, path)
+    return path
+
+
+def test_diagnose_prints_a_table_and_an_advice_for_every_head(layer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("attention", "diagnose", str(layer), "--causal", "--wanted-error", "0.2") == 0
+    summary, heading, flat, peaked, first, second = capsys.readouterr().out.splitlines()
+    assert summary.startswith("relative squared error against softmax, wanted 0.2; causal, 75 rows, fitted on")
+    assert heading.split()[:3] == ["head", "mean", "of"]
+    assert (flat.split()[-1], peaked.split()[-1]) == ("yes", "no")
+    assert first.startswith("head 0: ")
+    assert second.startswith("head 1: do not linearise this head: the best map, ")
+    assert run("attention", "diagnose", str(layer), "--all") == 0
+    assert capsys.readouterr().out.count("\nHyperbolic 128 ") == 2 * 2  # two heads, with and without a window
+
+
+def test_diagnose_gives_json_and_a_picture(layer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "heads.svg"
+    arguments = ["attention", "diagnose", str(layer), "--exact-within", "149", "--seed", "3", "--json"]
+    assert run(*arguments, "--picture", str(picture)) == 0
+    shown = capsys.readouterr().out
+    found = json.loads(shown, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert [head["head"] for head in found["heads"]] == [0, 1]
+    [near] = [m for m in found["heads"][1]["measurements"] if (m["map"], m["exact_within"]) == ("Positive 64", 149)]
+    assert near["squared_error"] < 1e-9
+    assert near["log10_variance"] is None  # a variance of 0 has no logarithm
+    assert ElementTree.parse(picture).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    assert run(*arguments) == 0
+    assert capsys.readouterr().out == shown
+
+
+def test_diagnose_refuses_in_one_line(layer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from safetensors.torch import save_file
+
+    partial, garbage, absent = (tmp_path / name for name in ("partial.safetensors", "garbage", "absent"))
+    save_file({"q": torch.ones(2, 3, 5), "w": torch.ones(1)}, partial)
+    garbage.write_bytes(b"no tensors at all")
+    for file, options, code, message in (
+        (partial, [], 2, f"attention diagnose: {partial} must hold the tensors q, k and v (no k, v); got q, w."),
+        (garbage, [], 2, f"attention diagnose: {garbage} must be a safetensors file; got "),
+        (absent, [], 1, "No such file or directory: "),
+        (layer, ["--wanted-error", "-1"], 2, "diagnose: wanted_error must be a positive number; got -1.0."),
+        (
+            layer,
+            ["--picture", str(tmp_path)],
+            2,
+            f"attention diagnose: path must be a file; got the folder {tmp_path}.",
+        ),
+    ):
+        assert run("attention", "diagnose", str(file), *options) == code
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith(f"likewise: {message}")
+        assert shown.err.count("\n") == 1
+    assert run("attention", "diagnose") == 2
+    assert run("attention", "diagnose", str(layer), "--exact-within", "0") == 2
+
+
+def test_options_before_the_verb_are_not_lost(layer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("attention", "--causal", "diagnose", str(layer)) == 2
+    assert capsys.readouterr().err == "likewise: attention: options must come after diagnose; got --causal before it.\n"
+
+
 def test_every_help_ends_in_examples_that_parse() -> None:
     group = typer.main.get_command(cli.app)
     assert isinstance(group, typer.core.TyperGroup)
-    for name, command in {"": group, **group.commands}.items():
+    attention = group.commands["attention"]
+    assert isinstance(attention, typer.core.TyperGroup)
+    assert list(attention.commands) == ["diagnose"]
+    for example in (attention.commands["diagnose"].epilog or "").split("\n\n")[1:]:
+        program, verb, inner, *arguments = shlex.split(example)
+        assert (program, verb, inner) == ("likewise", "attention", "diagnose")
+        attention.commands[inner].make_context(inner, arguments)
+    for name, command in {"": group, **group.commands, "attention diagnose": attention.commands["diagnose"]}.items():
         heading, *examples = (command.epilog or "").split("\n\n")
         assert heading == "Examples:"
         assert examples
         for example in examples:
             program, verb, *arguments = shlex.split(example)
             assert program == "likewise"
-            assert name in ("", verb)
+            assert name.partition(" ")[0] in ("", verb)
             group.commands[verb].make_context(verb, arguments)

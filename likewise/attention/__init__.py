@@ -1,6 +1,8 @@
 """Attention: q, k, v -> values. Exact, by features, causal, streaming: the same function, computed differently."""
 
 from likewise.attention.cache import KeyValueCache
+from likewise.attention.diagnosing import diagnose
+from likewise.attention.diagnosis import Diagnosis
 from likewise.attention.exact import argmax_attention, kernel_attention, softmax_attention
 from likewise.attention.features import Elu, FeatureMap, Monomials, Quadratic, Relu, Scaled, Taylor
 from likewise.attention.fitted import Fitted
@@ -15,6 +17,7 @@ __all__ = [
     "Argmax",
     "Attend",
     "DenominatorWarning",
+    "Diagnosis",
     "Elu",
     "Exponential",
     "FeatureMap",
@@ -41,6 +44,7 @@ __all__ = [
     "Taylor",
     "Truncated",
     "argmax_attention",
+    "diagnose",
     "kernel_attention",
     "linear_attention",
     "softmax_attention",

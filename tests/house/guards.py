@@ -50,6 +50,8 @@ FILES = {
         "state",
         "cache",
         "heads",
+        "diagnosis",
+        "diagnosing",
     ],
     "networks": ["segments", "attends", "transformer", "vit", "language"],
 }

@@ -14,7 +14,8 @@ TARGETS = set(re.findall(r"^([a-z]+):", (guards.ROOT / "Makefile").read_text(), 
 def verbs() -> set[str]:
     from likewise.cli import app
 
-    return {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    commands = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    return commands | {group.name or "" for group in app.registered_groups}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
