@@ -72,7 +72,8 @@ def _subject(saved: dict[str, Any]) -> Subject:
         Outcome(each["map"], each["width"], each["within"], tuple(each["errors"]), each["score"])
         for each in saved["outcomes"]
     )
-    fields: dict[str, Any] = {**saved, "logit_sds": tuple(saved["logit_sds"]), "outcomes": outcomes}
+    lists = {name: tuple(saved.get(name, ())) for name in ("logit_sds", "advice")}
+    fields: dict[str, Any] = {**saved, **lists, "outcomes": outcomes}
     return Subject(**fields)
 
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor, nn
 
-from likewise.attention import Attend, softmax_attention
+from likewise.attention import Attend, diagnose, softmax_attention
 from likewise.checks import require
 from likewise.networks import Captured, capture, with_attends
 from likewise.reports.combinations import BASELINE, NOTHING, WIDEST, combinations
@@ -95,6 +95,7 @@ class Subject:
     softmax: float  # its score
     logit_sds: tuple[float, ...]  # of every head, first layer first
     outcomes: tuple[Outcome, ...]
+    advice: tuple[str, ...] = ()  # of `diagnose`, for every head
 
     def of(self, map: str, width: int, within: int = 0) -> Outcome | None:
         """The outcome of a combination, if it was tried."""
@@ -269,7 +270,8 @@ def replace_softmax(
             scores.append(trained.score(with_attends(model, attends)))
         by_head = tuple(fmean(of_draws) for of_draws in zip(*errors, strict=True))
         outcomes.append(Outcome(each.map, each.width, each.within, by_head, fmean(scores)))
-    progress(1.0, trained.title)
+    progress(1.0, f"{trained.title}: diagnose")
+    advice = [text for layer in unknown for text in advised(layer, Generator().manual_seed(seed))]
     return Subject(
         title=trained.title,
         scored=trained.scored,
@@ -282,7 +284,14 @@ def replace_softmax(
         softmax=trained.score(model),
         logit_sds=tuple(sd for layer in unknown for sd in logit_sds(layer)),
         outcomes=tuple(outcomes),
+        advice=tuple(advice),
     )
+
+
+def advised(layer: Captured, generator: Generator) -> list[str]:
+    """What `diagnose` advises for every head of a layer."""
+    found = diagnose(layer.q, layer.k, layer.v, causal=layer.structure.causal, generator=generator)
+    return [head.advice.text for head in found.heads]
 
 
 def head_errors(attend: Attend, layer: Captured) -> list[float]:
