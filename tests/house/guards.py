@@ -51,7 +51,7 @@ FILES = {
         "cache",
         "heads",
     ],
-    "networks": ["segments", "attends", "transformer", "vit", "language"],
+    "networks": ["segments", "inception", "facenet", "resnet", "attends", "transformer", "vit", "language"],
 }
 
 FILE_LINES = 400
