@@ -1,7 +1,9 @@
 """Images or tokens to embeddings, with named segments; attention is a part that can be looked at and replaced."""
 
 from likewise.networks.attends import Captured, Recorder, attentions, capture, with_attends
+from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.language import ByteModel
+from likewise.networks.resnet import resnet8, resnet14, resnet20, resnet32, resnet50, resnet56
 from likewise.networks.segments import Network
 from likewise.networks.transformer import Block
 from likewise.networks.vit import VisionTransformer, vit
@@ -15,6 +17,18 @@ __all__ = [
     "VisionTransformer",
     "attentions",
     "capture",
+    "nn1",
+    "nn2",
+    "nn3",
+    "nn4",
+    "nns1",
+    "nns2",
+    "resnet8",
+    "resnet14",
+    "resnet20",
+    "resnet32",
+    "resnet50",
+    "resnet56",
     "vit",
     "with_attends",
 ]

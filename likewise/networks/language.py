@@ -7,8 +7,8 @@ from torch.nn import functional
 
 from likewise.attention import Softmax
 from likewise.checks import require_count
-from likewise.networks.segments import Network
-from likewise.networks.transformer import MakeAttend, Positions, named, stack
+from likewise.networks.segments import Network, named
+from likewise.networks.transformer import MakeAttend, Positions, stack
 
 BYTES = 256
 

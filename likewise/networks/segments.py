@@ -1,8 +1,13 @@
 """What every network is: a chain of named segments that ends in an embedding, or in what is made of one."""
 
 from abc import ABC, abstractmethod
+from typing import TypeVar
 
 from torch import Tensor, nn
+
+from likewise.checks import require
+
+Layer = TypeVar("Layer", nn.Conv2d, nn.Linear)
 
 
 class Network(nn.Module, ABC):
@@ -20,3 +25,27 @@ class Network(nn.Module, ABC):
         for _, segment in self.segments:
             x = segment(x)
         return x
+
+
+def named(blocks: nn.ModuleList) -> list[tuple[str, nn.Module]]:
+    """The blocks as segments: block1, block2, ..."""
+    return [(f"block{number}", block) for number, block in enumerate(blocks, start=1)]
+
+
+def before_relu(layer: Layer) -> Layer:
+    """The layer with weights N(0, 2 / fan_in) and biases 0, so that signals keep their size through many ReLUs.
+
+    Paper: Delving Deep into Rectifiers, arXiv 1502.01852, equation 10.
+    """
+    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def require_images(where: str, x: Tensor, channels: int, size: tuple[int, int] | None = None, hint: str = "") -> None:
+    """Refuse what is no batch of images with so many channels and, if given, of that size (rows, columns)."""
+    got = tuple(x.shape)
+    rows, columns = ("Y", "X") if size is None else size
+    fits = len(got) == 4 and got[1] == channels and min(got[2:]) > 0 and size in (None, got[2:])
+    require(fits, where, "x", f"have shape (B, {channels}, {rows}, {columns})", got, hint)

@@ -46,11 +46,6 @@ def stack(
     return nn.ModuleList(Block(dim, num_heads=num_heads, attend=attend(), causal=causal) for _ in range(num_layers))
 
 
-def named(blocks: nn.ModuleList) -> list[tuple[str, nn.Module]]:
-    """The blocks as segments: block1, block2, ..."""
-    return [(f"block{number}", block) for number, block in enumerate(blocks, start=1)]
-
-
 class Positions(nn.Module):
     """x + p, with a learned row of p for each position; a sequence may be shorter than p, not longer.
 

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 from likewise.attention import Softmax
 from likewise.checks import require, require_count
-from likewise.networks.segments import Network
-from likewise.networks.transformer import MakeAttend, Positions, named, stack
+from likewise.networks.segments import Network, named
+from likewise.networks.transformer import MakeAttend, Positions, stack
 
 
 def vit(

@@ -53,7 +53,7 @@ FILES = {
         "diagnosis",
         "diagnosing",
     ],
-    "networks": ["segments", "attends", "transformer", "vit", "language"],
+    "networks": ["segments", "inception", "facenet", "resnet", "attends", "transformer", "vit", "language"],
 }
 
 FILE_LINES = 400
