@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TextIO
 
 import typer
 
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one verb and exit with its code; a wrong argument is one line, not a traceback, and so is a warning."""
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *where: print(f"likewise: {message}", file=sys.stderr)
+            warnings.showwarning = _show_warning  # ty: ignore[invalid-assignment]
             app(arguments)
     except ValueError as error:
         _exit(2, error)
@@ -211,6 +211,17 @@ def _progress_bar() -> Generator[Callable[[float, str], None], None, None]:
         late.cancel()
         late.join()  # or the bar could start after it was stopped
         bar.stop()
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"likewise: {message}", file=sys.stderr)
 
 
 def _exit(code: int, message: object) -> NoReturn:
