@@ -74,7 +74,8 @@ class _Scan(torch.autograd.Function):
         spans = list(form.spans(0, q.shape[3]))
         denominators, saved = rest[: len(spans)], rest[len(spans) :]
         grad, out = (x.unflatten(1, q.shape[1:3]) for x in (*grads, out))
-        dq, dk, dv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+        reached = k.shape[2]  # pieces overlap where they have a window: from here on gradients are added
         later = None  # the gradient of the sums after a piece
         for number in reversed(range(len(spans))):
             low, start, stop, parts = spans[number]
@@ -89,8 +90,11 @@ class _Scan(torch.autograd.Function):
             else:
                 gradients = _recomputed(piece, prefix, form, parts, rows[0], later)
             (dq[:, :, :, start:stop], dk_piece, dv_piece), later = gradients
-            dk[:, :, low:stop] += dk_piece
-            dv[:, :, low:stop] += dv_piece
+            for whole, part in ((dk, dk_piece), (dv, dv_piece)):
+                whole[:, :, low:reached] = part[:, :, : reached - low]
+                if reached < stop:
+                    whole[:, :, reached:stop] += part[:, :, reached - low :]
+            reached = low
         return dq, dk, dv, None, None, None
 
 
