@@ -15,7 +15,6 @@ from likewise.reports.corpus import digit_images, docstrings, library_text
 from likewise.reports.learning import Recipe, bits_per_byte, learn_text
 from likewise.reports.real_attention import (
     Outcome,
-    Plan,
     RealAttention,
     Subject,
     Trained,
@@ -24,19 +23,8 @@ from likewise.reports.real_attention import (
     measure_real_attention,
     replace_softmax,
 )
+from tests.reports.plans import TINY as SMALL
 from tests.tolerance import assert_close
-
-SMALL = Plan(
-    text=Recipe(num_layers=2, num_heads=2, dim=10, steps=3, batch=2, rate=1e-3),
-    images=Recipe(num_layers=1, num_heads=2, dim=10, steps=2, batch=3, rate=1e-3),
-    context=23,
-    sequences=3,
-    text_within=(3, 7),
-    held_out=11,
-    images_within=(5,),
-    widths=(4, 12),
-    draws=2,
-)
 
 
 def files(folder: Path, count: int) -> Path:

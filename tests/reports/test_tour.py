@@ -15,22 +15,11 @@ from likewise.reports.charts import Axis, Mark, Panel, Rule, Trace, draw
 from likewise.reports.combinations import BASELINE
 from likewise.reports.corpus import Text
 from likewise.reports.figures import image_figure
-from likewise.reports.learning import Recipe
 from likewise.reports.page import write_page
-from likewise.reports.real_attention import Plan as RealPlan
 from likewise.reports.real_attention import Subject
 from likewise.reports.tour import Plan, Tour, render_tour, take_tour, write_tour
+from tests.reports.plans import TINY
 
-TINY = RealPlan(
-    text=Recipe(num_layers=2, num_heads=2, dim=10, steps=3, batch=2, rate=1e-3),
-    images=Recipe(num_layers=1, num_heads=2, dim=10, steps=2, batch=3, rate=1e-3),
-    context=23,
-    sequences=3,
-    text_within=(3, 7),
-    held_out=11,
-    images_within=(5,),
-    widths=(4, 12),
-)
 SMALL = Plan(widths=(8, 32), draws=2, lengths=(32, 64), contexts=(16, 32), allowance=5.0, real=TINY, seed=3)
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 

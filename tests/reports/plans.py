@@ -1,0 +1,16 @@
+"""The smallest study of real attention that has every part."""
+
+from likewise.reports.learning import Recipe
+from likewise.reports.real_attention import Plan
+
+TINY = Plan(
+    text=Recipe(num_layers=2, num_heads=2, dim=10, steps=3, batch=2, rate=1e-3),
+    images=Recipe(num_layers=1, num_heads=2, dim=10, steps=2, batch=3, rate=1e-3),
+    context=23,
+    sequences=3,
+    text_within=(3, 7),
+    held_out=11,
+    images_within=(5,),
+    widths=(4, 12),
+    draws=2,
+)
