@@ -1,0 +1,1 @@
+"""Claims: statements about all of this, parsed, executed and answered with a verdict."""
