@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from likewise.claims.tree import VerdictName
+from likewise.claims.claim import VerdictName
 
 
 class Undecided(Exception):
