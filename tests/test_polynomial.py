@@ -94,6 +94,7 @@ def test_degrees_and_variables() -> None:
         (N**2 * M + N**2 * D, "N^2*D + N^2*M"),
         (N * M + 2 * N * D + 2 * N**2, "2*N^2 + 2*N*D + N*M"),
         (2 * N * M + 2 * N * D + N**2, "N^2 + 2*N*D + 2*N*M"),
+        (N**2 + D * M * R, "D*M*R + N^2"),
         (1 - N, "-N + 1"),
         (-N * D - Fraction(1, 2) * M, "-N*D - 1/2*M"),
         (Polynomial.constant(-2), "-2"),
