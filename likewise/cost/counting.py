@@ -1,11 +1,11 @@
 """Run a program without values, on torch's meta device, and count what it would do."""
 
+import gc
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
@@ -14,7 +14,9 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from likewise.cost.operations import Tally, Uncounted, is_free, operation_name, require_known, tally, tensors
+from likewise.cost.operations import Tally, is_free, reads_number, require_known, tally, tensors
+
+NOT_THE_PROGRAM = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,9 @@ def cost(program: Callable[..., Any], *inputs: Any) -> Cost:
     given = tensors(inputs)
     asked = any(x.requires_grad for x in [*given, *parameters])
     arguments = tree_map_only(Tensor, lambda x: _without_values(x, x.requires_grad or not asked), inputs)
-    counter = _Counter(sys._getframe())
+    counter = _Counter()
     for tensor in [*tensors(arguments), *parameters, *buffers]:
-        counter.storage(tensor)
+        counter.address(tensor)
     with _same_everywhere(), counter, torch.autograd.graph.saved_tensors_hooks(counter.pack, counter.unpack):
         results = tensors(program(*arguments))
     return counter.total(sum(parameter.numel() for parameter in parameters), results)
@@ -93,13 +95,16 @@ def _without_values(tensor: Tensor, with_gradient: bool) -> Tensor:
 @contextmanager
 def _same_everywhere() -> Generator[None, None, None]:
     """Settings under which counts do not depend on what is installed or on who calls."""
-    fast = torch.backends.mha.get_fastpath_enabled()
+    fast, collects = torch.backends.mha.get_fastpath_enabled(), gc.isenabled()
     torch.backends.mha.set_fastpath_enabled(False)  # one fused operation of which nobody knows the cost
+    gc.disable()  # what is alive would depend on when it runs
     try:
         with torch.enable_grad(), torch.backends.opt_einsum.flags(enabled=False):
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+        if collects:
+            gc.enable()
 
 
 class _Storage:
@@ -111,72 +116,64 @@ class _Storage:
         self.elements = storage.nbytes() // tensor.element_size()
         self.inside = inside  # made by the program
 
-    @property
-    def alive(self) -> bool:
-        return not self.reference.expired()
-
 
 class _Counter(TorchDispatchMode):
     """Sees every operation, replaces tensors with values by ones without, and keeps the books."""
 
-    def __init__(self, outermost: FrameType) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.outermost = outermost
+        self.depth = len(_calls()) - 1  # down to the one who asks for the cost
         self.storages: dict[int, _Storage] = {}  # by address, which stays taken while the weak reference lives
+        self.alive: list[_Storage] = []  # of those made by the program
         self.saved: set[int] = set()
         self.moves: list[tuple[int, int, bool]] = []  # address, elements, whether written
         self.operations: list[Operation] = []
-        self.live: list[int] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if operation_name(func) == "_local_scalar_dense" and args[0].device.type != "meta":
-            return func(*args)  # a number that the program was given
-        require_known(func)
-        if func.is_view:
+        require_known(func, args)
+        if func.is_view or reads_number(func):
             return func(*args, **kwargs)
         if any(argument.name == "device" for argument in func._schema.arguments):
             kwargs = {**kwargs, "device": torch.device("meta"), "pin_memory": None}
         out = func(*tree_map_only(Tensor, _on_meta, args), **tree_map_only(Tensor, _on_meta, kwargs))
-        known = None if is_free(func) else tally(func, args, kwargs, out)
         for tensor in tensors((args, kwargs)):
-            self.storage(tensor)
+            self.address(tensor)
         for tensor in tensors(out):
-            self.storage(tensor, inside=True)
-        if known is not None:
-            self.record(str(func), known)
+            self.address(tensor, inside=True)
+        if not is_free(func):
+            self.record(str(func), tally(func, args, kwargs, out))
         return out
 
-    def storage(self, tensor: Tensor, inside: bool = False) -> int:
-        """The address of a tensor's elements, known from now on."""
-        address = StorageWeakRef(tensor.untyped_storage()).cdata
-        self.storages.setdefault(address, _Storage(tensor, inside))
+    def address(self, tensor: Tensor, inside: bool = False) -> int:
+        """Where the elements of a tensor are; they are watched from now on."""
+        address = tensor.untyped_storage()._cdata
+        if address not in self.storages:
+            self.storages[address] = _Storage(tensor, inside)
+            self.alive += [self.storages[address]] if inside else []
         return address
 
     def record(self, name: str, known: Tally) -> None:
         """One operation, and what is alive after it."""
-        for moves, written in ((known.reads, False), (known.writes, True)):
-            self.moves += [(self.storage(tensor), count, written) for tensor, count in moves]
-        traffic = sum(count for moves in (known.reads, known.writes) for _, count in moves)
-        live = sum(storage.elements for storage in self.storages.values() if storage.inside and storage.alive)
+        self.moves += [(self.address(tensor), count, False) for tensor, count in known.reads]
+        self.moves += [(self.address(tensor), count, True) for tensor, count in known.writes]
+        self.alive = [storage for storage in self.alive if not storage.reference.expired()]
+        traffic = sum(count for _, count in [*known.reads, *known.writes])
+        live = sum(storage.elements for storage in self.alive)
         place, path = self.where()
         copies = traffic if known.copies else 0
         self.operations.append(Operation(name, known.macs, known.elementwise, traffic, copies, live, place, path))
 
     def where(self) -> tuple[str, int]:
-        """The line of the program that runs, and what tells its whole path of calls from others."""
-        frame, steps, place = sys._getframe(3), [], ""
-        while frame is not None and frame is not self.outermost:
-            file = frame.f_code.co_filename
-            steps.append((file, frame.f_lasti))
-            if not place and "/torch/" not in file:
-                place = f"{Path(file).name}:{frame.f_lineno}"
-            frame = frame.f_back
-        return place, hash(tuple(steps))
+        """The line of the program that runs, and a number that tells its path of calls from others."""
+        calls = _calls()[: -self.depth]
+        own = [(file, line) for file, line, _ in calls if not file.startswith(NOT_THE_PROGRAM)]
+        place = f"{Path(own[0][0]).name}:{own[0][1]}" if own else ""
+        return place, hash(tuple(calls))
 
     def pack(self, tensor: Tensor) -> tuple[Any, ...]:
         """Note what autograd keeps, and let it go: `saved` counts it, `peak` does not."""
-        self.saved.add(self.storage(tensor))
+        self.saved.add(self.address(tensor))
         return tensor.shape, tensor.stride(), tensor.dtype
 
     def unpack(self, packed: tuple[Any, ...]) -> Tensor:
@@ -186,7 +183,7 @@ class _Counter(TorchDispatchMode):
 
     def total(self, params: int, results: list[Tensor]) -> Cost:
         """The sums of a run that gave these results."""
-        leaving = {self.storage(tensor) for tensor in results}
+        leaving = {self.address(tensor) for tensor in results}
         given = sum(storage.elements for storage in self.storages.values() if not storage.inside)
         operations = tuple(
             Operation(o.name, o.macs, o.elementwise, o.traffic, o.copies, o.live + given, o.place, o.path)
@@ -209,11 +206,20 @@ class _Counter(TorchDispatchMode):
         )
 
 
+def _calls() -> list[tuple[str, int, int]]:
+    """The file, line and instruction of every call that led here, innermost first.
+
+    No frame is kept: one in a list that it can see itself would keep what the program has let go.
+    """
+    frame, calls = sys._getframe(1), []
+    while frame is not None:
+        calls.append((frame.f_code.co_filename, frame.f_lineno, frame.f_lasti))
+        frame = frame.f_back
+    return calls
+
+
 def _on_meta(tensor: Tensor) -> Tensor:
     """The tensor itself if it has no values, else its layout without them."""
     if tensor.device.type == "meta":
         return tensor
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-
-
-__all__ = ["Cost", "Operation", "Uncounted", "cost"]

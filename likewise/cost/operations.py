@@ -130,16 +130,22 @@ def is_free(func: OpOverload) -> bool:
     return func.is_view or operation_name(func).removesuffix("_") in FREE
 
 
-def require_known(func: Any) -> None:
-    """Raise Uncounted for an operation in no table, and for one whose result depends on values, which nobody has here.
+def reads_number(func: OpOverload) -> bool:
+    """x.item() and its kin."""
+    return operation_name(func) == "_local_scalar_dense"
 
-    >>> require_known(torch.ops.aten._fft_r2c.default)
+
+def require_known(func: Any, args: tuple[Any, ...]) -> None:
+    """Raise Uncounted for an operation in no table, and for one that needs values where there are none.
+
+    >>> require_known(torch.ops.aten._fft_r2c.default, ())  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
-        ...
-    likewise.cost.operations.Uncounted: cost: operations must stand in a table of likewise.cost; got aten._fft_r2c.default.
+    Uncounted: cost: operations must stand in a table of likewise.cost; got aten._fft_r2c.default.
     """
     if not isinstance(func, OpOverload) or func.namespace != "aten":
         refuse("cost", "operations", "stand in a table of likewise.cost", func, error=Uncounted)
+    if reads_number(func) and args[0].device.type != "meta":
+        return  # a number that the program was given
     if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
         hint = "A cost is counted without values: pass what depends on them as an argument."
         refuse("cost", "operations", "not depend on the values of tensors", func, hint, error=Uncounted)
@@ -169,7 +175,8 @@ def _moved(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out:
     """Which elements an operation reads and which it writes."""
     name, base = operation_name(func), operation_name(func).removesuffix("_")
     mutated, outs = _mutated(func, args, kwargs)
-    unread = [*outs, *(mutated if name in OVERWRITES else [])]
+    template = args[:1] if base.startswith("new_") or base.endswith("_like") else ()
+    unread = [*outs, *template, *(mutated if name in OVERWRITES else [])]
     given = [x for x in tensors((args, kwargs)) if all(x is not other for other in unread)]
     reads = [(x, distinct_elements(x)) for x in _distinct(given)]
     writes = [(x, x.numel()) for x in _distinct([*tensors(out), *mutated, *outs])]
