@@ -11,6 +11,7 @@ PACKAGE = ROOT / "likewise"
 # A room imports only rooms above it.
 ROOMS = [
     "checks",
+    "polynomial",
     "cost",
     "data",
     "similarity",
