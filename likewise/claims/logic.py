@@ -154,7 +154,9 @@ class _Case:
     def links(self, chain: Chain) -> list[Link]:
         """Every comparison of a chain, coordinate by coordinate."""
         values = [self.value(term) for term in chain.terms]
-        steps = zip(values, chain.comparisons, values[1:], strict=False)
+        steps = list(zip(values, chain.comparisons, values[1:], strict=False))
+        if any(comparison == "!=" and len(left) + len(right) > 2 for left, comparison, right in steps):
+            raise _Foreign  # whether all entries differ, or one, is not said
         return [(a, comparison, b) for left, comparison, right in steps for a, b in _paired(left, right)]
 
     def assumed(self) -> list[Row]:
