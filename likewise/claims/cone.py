@@ -153,7 +153,8 @@ class Sizes:
         values = {name: ray.along({((name, Fraction(1)),): Fraction(1)}) for name in self.free}
         values |= {name: ray.along(_single(part)) for name, part in self.equations.items()}
         moving = {name for name in self.names if set(values[name]) != {Fraction(0)}}
-        tied = {other for name, part in self.equations.items() for other in _names(part) if name in moving}
+        equations = [{name, *_names(part)} for name, part in self.equations.items()]
+        tied = {name for group in equations if group & moving for name in group}
         shown = [name for name in self.names if name in moving | tied or values[name] != {Fraction(0): Fraction(1)}]
         groups: dict[str, list[str]] = {}
         for name in sorted(shown, key=lambda name: name not in moving):

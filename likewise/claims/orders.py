@@ -8,7 +8,7 @@ Of the rays the first lattice point is shown (smallest exponents, then fewest si
 declared), together with the first term, in printed order, that grows most along it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -16,12 +16,12 @@ from math import gcd, lcm
 
 from likewise.claims.claim import Bounded, Claim
 from likewise.claims.cone import Ray, Sizes, exponent_text, logarithm
+from likewise.claims.everywhere import never_negative
 from likewise.claims.linear import Certificate, Form, Row, lattice, solve
 from likewise.claims.powers import Growth, Power, Sum, growth, polynomial, power, power_text, times
 from likewise.claims.verdict import Finding, Undecided
-from likewise.polynomial import Polynomial
 
-SHORT, ALTERNATIVES = 3, 3
+SHORT, ALTERNATIVES, LISTED = 3, 3, 4
 Pair = tuple[Power, Power]  # small <= large
 
 
@@ -71,22 +71,27 @@ class Question:
     terms: tuple[tuple[Power, Fraction], ...]  # of f, as they are printed
     whose: str = ""
 
-    def escaping(self, sizes: Sizes) -> dict[Power, dict[str, Fraction]]:
-        """Terms of f that the bound does not hold, each with logarithms that show it."""
-        parts = [{key: positive(_over_free(key, sizes)) for key in positive(terms)} for terms in self.f.sums]
-        found: dict[Power, dict[str, Fraction]] = {}
-        for terms, rows in product(self.bounds(sizes), sizes.cone):
-            for choice in product(*(part.items() for part in parts)):
-                for small in product(*(keys for _, keys in choice)):
-                    point = dominated(small, positive(terms), rows)
-                    if not isinstance(point, Certificate):
-                        found.setdefault(choice[0][0], point)
-        return {key: found[key] for key in [*(key for key, _ in self.terms), *found] if key in found}
+    def escaping(self, sizes: Sizes) -> Iterator[tuple[Power, dict[str, Fraction]]]:
+        """Terms of f that the bound does not hold, in printed order, each with logarithms that show it."""
+        bounds = [positive(terms) for terms in self.bounds(sizes)]
+        uncancelled = [set(positive(terms)) for terms in sizes.over_free(self.f).sums]
+        first, *others = (
+            {key: [p for p in _over_free(key, sizes) if p in left] for key in positive(terms)}
+            for terms, left in zip(self.f.sums, uncancelled, strict=True)
+        )
+        rest = [[p for powers in part.values() for p in powers] for part in others]
+        for key in [key for key, _ in self.terms if key in first]:
+            for small in product(first[key], *rest):
+                points = (dominated(small, large, rows) for large, rows in product(bounds, sizes.cone))
+                point = next((found for found in points if not isinstance(found, Certificate)), None)
+                if point is not None:
+                    yield key, point
+                    break
 
     def bounds(self, sizes: Sizes) -> list[Sum]:
         """The sums of g; negative terms must leave at least a fixed share of the positive ones."""
         bounds = sizes.over_free(self.g)
-        if not all(map(_solid, bounds.sums)):
+        if not all(_solid(terms, sizes) for terms in bounds.sums):
             raise Undecided("negative terms in the smaller side, which may come close to 0")
         return list(bounds.sums)
 
@@ -120,17 +125,14 @@ def _degree(ray: Ray, terms: Sum) -> Fraction:
     return max(value) if value and value[max(value)] > 0 else Fraction(-(10**9))
 
 
-def _solid(terms: Sum) -> bool:
-    """Whether a sum is at least a fixed share of its positive terms: with sizes 1 + x no coefficient is negative."""
+def _solid(terms: Sum, sizes: Sizes) -> bool:
+    """Whether a sum is at least a fixed share of its positive terms."""
     if all(value > 0 for value in terms.values()):
         return bool(terms)
-    whole = polynomial(Growth((terms,)))
-    if whole is None:
-        return False
-    above = Polynomial({key: value for key, value in whole.terms.items() if value > 0})
-    shift = {name: Polynomial.variable(name) + 1 for name in whole.variables}
+    above = {key: value for key, value in terms.items() if value > 0}
     shares = [Fraction(1, 2**k) for k in range(1, 7)]
-    return any(min((whole - share * above).substitute(shift).terms.values()) >= 0 for share in shares)
+    rests = [{key: value - share * above.get(key, 0) for key, value in terms.items()} for share in shares]
+    return any(never_negative(rest, sizes) for rest in rests)
 
 
 def primitive(small: Power, large: Power) -> Pair:
@@ -156,10 +158,10 @@ def suggestions(questions: Sequence[Question]) -> tuple[str, ...]:
     options: list[list[Pair]] = []
     for question in questions:
         bounds = [key for terms in question.g.sums for key in positive(terms)]  # as written
-        options += [_candidates(key, bounds, sizes) for key in question.escaping(sizes)]
+        options += [_candidates(key, bounds, sizes) for key, _ in question.escaping(sizes)]
 
     def suffice(*pairs: Pair) -> bool:
-        return not any(question.escaping(sizes.assuming(*pairs)) for question in questions)
+        return not any(any(question.escaping(sizes.assuming(*pairs))) for question in questions)
 
     moving = _moving(sizes)
     flat = list(dict.fromkeys(pair for each in options for pair in each))
@@ -210,11 +212,11 @@ def judge(order: str, questions: Mapping[str, Question], also: Sequence[str] = (
     for question in asked:
         point = _vanishing(question)
         if point:
-            return Judgement(False, f"{_values(point)}: the smaller side is not above 0", tuple(point.items()))
-        escaping = question.escaping(question.sizes)
+            return point
+        escaping = list(question.escaping(question.sizes))
         if not escaping:
             continue
-        found = question.ray(list(escaping.values()))
+        found = question.ray([point for _, point in escaping])
         if found is None:
             raise Undecided("a term escapes in logarithms, but no ray of whole sizes shows it")
         ray, exponent = found
@@ -226,7 +228,7 @@ def judge(order: str, questions: Mapping[str, Question], also: Sequence[str] = (
     return Judgement(True)
 
 
-def _vanishing(question: Question) -> dict[str, str] | None:
+def _vanishing(question: Question) -> Judgement | None:
     """Small sizes at which the bound is not above 0 and what it should bound is."""
     if all(value > 0 for terms in question.g.sums for value in terms.values()):
         return None
@@ -238,12 +240,10 @@ def _vanishing(question: Question) -> dict[str, str] | None:
         values = {name: entry + 1 for name, entry in zip(free, point, strict=True)}
         ray = Ray({name: (value, 0) for name, value in values.items()})
         if question.sizes.allows(ray) and g.evaluate(values) <= 0 < f.evaluate(values):
-            return {name: str(value) for name, value in values.items()}
+            witness = tuple((name, str(value)) for name, value in values.items())
+            where = " ".join(f"{name}={value}" for name, value in witness)
+            return Judgement(False, f"{where}: {g.text(free)} = {g.evaluate(values)}", witness)
     return None
-
-
-def _values(point: Mapping[str, str]) -> str:
-    return " ".join(f"{name}={value}" for name, value in point.items())
 
 
 def ask(f: Growth, g: Growth, sizes: Sizes, terms: Sequence[tuple[Power, Fraction]] = ()) -> dict[str, Question]:
@@ -277,26 +277,28 @@ def refuted(judgement: Judgement, grade: str, more: str = "", numbers: tuple[tup
 
 
 def _reason(order: str, questions: Mapping[str, Question]) -> str:
-    """Which term each term is held by, as the certificate says: x^a <= product of x^b to the power theta."""
-    texts = []
-    for question in [questions[name] for name in (("O", "Omega") if order == "Theta" else (order,))]:
-        sizes = question.sizes
-        if len(sizes.cone) > 1 or len(question.f.sums) > 1 or len(question.g.sums) > 1:
-            return "linear program in the logarithms of the sizes"
-        for key, _ in question.terms:
-            bound = positive(question.bounds(sizes)[0])
-            for small in positive(_over_free(key, sizes)):
-                certificate = dominated([small], bound, sizes.cone[0])
-                assert isinstance(certificate, Certificate)
-                weights = certificate.multipliers[: len(bound)]
-                held = power_text(())
-                parts = [(b, weight / sum(weights)) for b, weight in zip(bound, weights, strict=True) if weight]
-                held = "*".join(
-                    power_text(b, sizes.names) if w == 1 else f"({power_text(b, sizes.names)})^{exponent_text(w)}"
-                    for b, w in parts
-                )
-                if held != power_text(small, sizes.names):
-                    texts.append(f"{power_text(small, sizes.names)} <= {held}")
-    texts = list(dict.fromkeys(texts))
-    more = f" and {len(texts) - 4} more" if len(texts) > 4 else ""
-    return "term by term: " + ", ".join(texts[:4]) + more if texts else "term by term"
+    """Which term each term is held by, as the certificates say."""
+    asked = [questions[name] for name in (("O", "Omega") if order == "Theta" else (order,))]
+    if any(len(q.sizes.cone) > 1 or len(q.f.sums) > 1 or len(q.g.sums) > 1 for q in asked):
+        return "linear program in the logarithms of the sizes"
+    texts = list(dict.fromkeys(text for question in asked for text in _held(question)))
+    more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
+    return "term by term" + (": " if texts else "") + ", ".join(texts[:LISTED]) + more
+
+
+def _held(question: Question) -> list[str]:
+    """x^a <= the product of x^b to the power theta, for every term that is not a bound itself."""
+    sizes, texts = question.sizes, []
+    (bounds,) = map(positive, question.bounds(sizes))
+    (terms,) = sizes.over_free(question.f).sums
+    for small in filter(positive(terms).__contains__, printed(terms, sizes.names)):
+        certificate = dominated([small], bounds, sizes.cone[0])
+        assert isinstance(certificate, Certificate)
+        weights = certificate.multipliers[: len(bounds)]
+        factors = []
+        for key, weight in zip(bounds, weights, strict=True):
+            text, share = power_text(key, sizes.names), weight / sum(weights)
+            factors += [text if share == 1 else f"({text})^{exponent_text(share)}"] if weight else []
+        if small not in bounds:
+            texts.append(f"{power_text(small, sizes.names)} <= {'*'.join(factors)}")
+    return texts
