@@ -55,6 +55,7 @@ FILES = {
         "diagnosing",
     ],
     "networks": ["segments", "inception", "facenet", "resnet", "attends", "transformer", "vit", "language"],
+    "cli": ["terminal", "attention"],
 }
 
 FILE_LINES = 400
