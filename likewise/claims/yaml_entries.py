@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from likewise.claims.limits import CLAIMS
 from likewise.claims.stated import Entry, Misread
 
 FIELD = re.compile(r"[a-z]+")
@@ -19,12 +20,13 @@ LISTS = {
     "define": "\n",
 }  # fields whose value may be a list, and its joint
 NESTING = 8  # of lists and maps in each other; a claim needs five
+NODES = 40 * CLAIMS  # of one file, or a long list of nothing would take half a minute
 
 
 class _Nodes(yaml.SafeLoader):
     """The safe loader up to nodes, which hold the text of every scalar; objects are never made."""
 
-    nesting = 0
+    nesting = nodes = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()
@@ -35,6 +37,9 @@ class _Nodes(yaml.SafeLoader):
             raise Misread("YAML tags are not read", line)
         if self.nesting > NESTING:
             raise Misread(f"nested deeper than {NESTING}", line)
+        if self.nodes > NODES:
+            raise Misread(f"more than {NODES:,} values", line)
+        self.nodes += 1
         self.nesting += 1
         try:
             return super().compose_node(parent, index)

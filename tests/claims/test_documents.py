@@ -195,6 +195,7 @@ WRONG = {
     BOMB: "YAML anchors and aliases are not read",
     "claims: " + "[" * 100_000: "nested deeper than 8",
     "claims: " + "{a: " * 1_000 + "}" * 1_000: "nested deeper than 8",
+    "claims: [" + "a, " * 100_000 + "]": "more than 20,000 values",
     "claims: []\nclaims: []": "'claims' is given twice",
     "claim: []": "the file must be one list, claims:, and nothing else",
     "claims: []\nother: 1": "the file must be one list, claims:, and nothing else",
