@@ -21,7 +21,7 @@ from likewise.claims.tree import Name, Number
 FILES = sorted((Path(likewise.claims.__file__).parent / "catalogue").glob("*.md"))
 KINDS = {"h": "holds", "r": "refuted", "c": "conditional", "u": "unsupported"}
 
-# What five people who read the transcripts found, by running or by reading: one letter for each row, a line for a topic.
+# The verdict of each row as the catalogue has it: one letter for each row, a line for a topic.
 VERDICTS = (
     "hhhhhhhuhrrhcr"  # A, rows 1 to 14
     "rrhhrrhhcrhhru"  # B, from 15
