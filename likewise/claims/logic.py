@@ -13,6 +13,7 @@ from likewise.claims.claim import Between, Claim, Compares, Integers, OneOf, Rea
 from likewise.claims.limits import EXPONENT
 from likewise.claims.linear import Certificate, Form, Row, small_solution, solve
 from likewise.claims.tree import (
+    NEGATED,
     Binary,
     Call,
     Chain,
@@ -30,7 +31,6 @@ from likewise.claims.verdict import Finding, Undecided
 
 CASES, LARGEST, ELEMENTS = 256, 3, 12
 ENGINE = "linear arithmetic"
-NEGATED: dict[Comparison, Comparison] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 Value = tuple[Form, ...]  # a scalar has one entry and is not joined
 Link = tuple[Form, Comparison, Form]

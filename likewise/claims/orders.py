@@ -16,10 +16,11 @@ from math import gcd, lcm
 
 from likewise.claims.claim import Bounded, Claim
 from likewise.claims.cone import Ray, Sizes, exponent_text, logarithm
-from likewise.claims.everywhere import never_negative
+from likewise.claims.everywhere import cleared, never_negative
 from likewise.claims.linear import Certificate, Form, Row, lattice, solve
-from likewise.claims.powers import Growth, Power, Sum, growth, polynomial, power, power_text, times
+from likewise.claims.powers import Magnitude, Power, Sum, magnitude, polynomial, power, power_text, times
 from likewise.claims.verdict import Finding, Undecided
+from likewise.polynomial import Polynomial
 
 SHORT, ALTERNATIVES, LISTED = 3, 3, 4
 Pair = tuple[Power, Power]  # small <= large
@@ -65,8 +66,8 @@ def dominated(small: Sequence[Power], large: Sequence[Power], rows: Sequence[Row
 class Question:
     """Is f in O(g) at these sizes? `whose` is put behind a term of f that escapes."""
 
-    f: Growth
-    g: Growth
+    f: Magnitude
+    g: Magnitude
     sizes: Sizes
     terms: tuple[tuple[Power, Fraction], ...]  # of f, as they are printed
     whose: str = ""
@@ -116,7 +117,7 @@ class Question:
 
 
 def _over_free(key: Power, sizes: Sizes) -> Sum:
-    return sizes.over_free(Growth(({key: Fraction(1)},))).sums[0]
+    return sizes.over_free(Magnitude(({key: Fraction(1)},))).sums[0]
 
 
 def _degree(ray: Ray, terms: Sum) -> Fraction:
@@ -129,10 +130,9 @@ def _solid(terms: Sum, sizes: Sizes) -> bool:
     """Whether a sum is at least a fixed share of its positive terms."""
     if all(value > 0 for value in terms.values()):
         return bool(terms)
-    above = {key: value for key, value in terms.items() if value > 0}
-    shares = [Fraction(1, 2**k) for k in range(1, 7)]
-    rests = [{key: value - share * above.get(key, 0) for key, value in terms.items()} for share in shares]
-    return any(never_negative(rest, sizes) for rest in rests)
+    (whole,) = cleared(terms)
+    above = Polynomial({key: value for key, value in whole.terms.items() if value > 0})
+    return any(never_negative(whole - Fraction(1, 2**k) * above, sizes) for k in range(1, 7))
 
 
 def primitive(small: Power, large: Power) -> Pair:
@@ -246,13 +246,13 @@ def _vanishing(question: Question) -> Judgement | None:
     return None
 
 
-def ask(f: Growth, g: Growth, sizes: Sizes, terms: Sequence[tuple[Power, Fraction]] = ()) -> dict[str, Question]:
+def ask(f: Magnitude, g: Magnitude, sizes: Sizes, terms: Sequence[tuple[Power, Fraction]] = ()) -> dict[str, Question]:
     """The two questions between a quantity and its bound; `terms` are those of f as a person sees them."""
     seen = tuple(terms) or _terms(f, sizes)
     return {"O": Question(f, g, sizes, seen), "Omega": Question(g, f, sizes, _terms(g, sizes), " of the bound")}
 
 
-def _terms(part: Growth, sizes: Sizes) -> tuple[tuple[Power, Fraction], ...]:
+def _terms(part: Magnitude, sizes: Sizes) -> tuple[tuple[Power, Fraction], ...]:
     return tuple((key, terms[key]) for terms in part.sums for key in printed(terms, sizes.names))
 
 
@@ -262,7 +262,7 @@ def decide(claim: Claim) -> Finding | None:
     if not isinstance(relation, Bounded) or isinstance(relation.quantity, str):
         return None
     sizes = Sizes.of(claim)
-    questions = ask(growth(relation.quantity), growth(relation.bound), sizes)
+    questions = ask(magnitude(relation.quantity), magnitude(relation.bound), sizes)
     judgement = judge(relation.order, questions)
     if judgement.holds:
         return Finding("holds", "proved", _reason(relation.order, questions), "order")
