@@ -14,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from likewise.cost.operations import Tally, is_free, reads_number, require_known, tally, tensors
+from likewise.cost.operations import Tally, is_free, is_view, reads_number, require_known, tally, tensors
 
 NOT_THE_PROGRAM = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
 
@@ -132,7 +132,7 @@ class _Counter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         require_known(func, args)
-        if func.is_view or reads_number(func):
+        if is_view(func) or reads_number(func):
             return func(*args, **kwargs)
         if any(argument.name == "device" for argument in func._schema.arguments):
             kwargs = {**kwargs, "device": torch.device("meta"), "pin_memory": None}

@@ -125,9 +125,15 @@ def operation_name(func: OpOverload) -> str:
     return func._schema.name.partition("::")[2]
 
 
+def is_view(func: OpOverload) -> bool:
+    """Whether the result is only another look at the same elements; x.squeeze_() changes how x itself looks at them."""
+    in_place = torch.Tag.inplace_view in func.tags and operation_name(func) not in ("resize_", "resize_as_", "set_")
+    return func.is_view or in_place
+
+
 def is_free(func: OpOverload) -> bool:
     """Whether an operation neither reads nor writes an element."""
-    return func.is_view or operation_name(func).removesuffix("_") in FREE
+    return is_view(func) or operation_name(func) in FREE
 
 
 def reads_number(func: OpOverload) -> bool:
