@@ -64,7 +64,9 @@ class Sizes:
                 raise Undecided(f"the equations of {', '.join(waiting)} need each other")
             known = {name: sizes.over_free(waiting.pop(name)) for name in ready}
             sizes = cls(sizes.names, {**sizes.equations, **known}, ())
-        conditions = [(_single(added(part, Magnitude(({(): Fraction(-1)},)))), ">=") for part in sizes.equations.values()]
+        conditions = [
+            (_single(added(part, Magnitude(({(): Fraction(-1)},)))), ">=") for part in sizes.equations.values()
+        ]
         forgotten = ""
         for chain in claim.assumptions:
             for left, sign, right in zip(chain.terms, chain.comparisons, chain.terms[1:], strict=False):

@@ -4,20 +4,21 @@ In an order `cost` is multiply-adds and elementwise results together; against a 
 says. A peak is the maximum of several polynomials; for an order their sum grows alike.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
+from functools import lru_cache
 
 from likewise.claims.claim import Bounded, Claim, Compares, Counts, Size
 from likewise.claims.cone import Sizes
-from likewise.claims.everywhere import Answer, compared, findings, met, refutation
+from likewise.claims.everywhere import compared, findings, met, refutation
 from likewise.claims.expressions import QUANTITIES, rebuilt
 from likewise.claims.orders import Judgement, ask, judge, printed, refuted
 from likewise.claims.parser import nodes, over
-from likewise.claims.powers import Magnitude, Power, magnitude, of_polynomials
-from likewise.claims.programs import PROGRAMS, Program
-from likewise.claims.tree import NEGATED, Binary, Call, Chain, Name, Node, Number, children, fraction_text
+from likewise.claims.powers import Power, magnitude, of_polynomials
+from likewise.claims.programs import PROGRAMS, Make, Program
+from likewise.claims.tree import NEGATED, Binary, Call, Name, Node, Number, children, fraction_text
 from likewise.claims.verdict import Finding, Undecided
 from likewise.polynomial import Polynomial, interpolate
 
@@ -94,26 +95,32 @@ def _cost(program: Program, memory: str, unit: str | None) -> Counted:
 
 def _measured(program: Program, memory: str, quantities: tuple[str, ...]) -> tuple[list[tuple[Polynomial, ...]], str]:
     """Each quantity as polynomials, and the runs they rest on; a program without sizes is counted once."""
-    from likewise.cost import NotPolynomial, Uncounted, cost, cost_polynomial
+    from likewise.cost import NotPolynomial, Uncounted
 
     try:
-        make = program.make(memory)  # ty: ignore[invalid-argument-type]
-        if program.sizes:
-            grown = cost_polynomial(make, program.sizes, quantities=quantities)
-            return [grown.polynomials[quantity] for quantity in quantities], grown.runs
-        found = cost(*make())
-        numbers = {
-            "params": found.params,
-            "macs": found.macs,
-            "elementwise": found.elementwise,
-            "traffic": found.traffic,
-            "fused_traffic": found.fused_traffic,
-            "peak": found.peak,
-            "saved": found.saved,
-        }
-        return [(Polynomial.constant(numbers[quantity]),) for quantity in quantities], ""
+        return _run(program.make(memory), program.sizes, quantities)  # ty: ignore[invalid-argument-type]
     except (NotPolynomial, Uncounted) as reason:
         raise Undecided(f"{program.name}: {reason}") from None
+
+
+@lru_cache(maxsize=256)
+def _run(make: Make, sizes: tuple[str, ...], quantities: tuple[str, ...]) -> tuple[list[tuple[Polynomial, ...]], str]:
+    from likewise.cost import cost, cost_polynomial
+
+    if sizes:
+        grown = cost_polynomial(make, sizes, quantities=quantities)
+        return [grown.polynomials[quantity] for quantity in quantities], grown.runs
+    found = cost(*make())
+    numbers = {
+        "params": found.params,
+        "macs": found.macs,
+        "elementwise": found.elementwise,
+        "traffic": found.traffic,
+        "fused_traffic": found.fused_traffic,
+        "peak": found.peak,
+        "saved": found.saved,
+    }
+    return [(Polynomial.constant(numbers[quantity]),) for quantity in quantities], ""
 
 
 def _counter(program: Program) -> Counted:
@@ -150,10 +157,14 @@ class _Inliner:
 
     @property
     def sized(self) -> Claim:
-        """The claim, with those sizes of its programs that it does not declare."""
+        """The claim with all sizes of its programs: it declares none of them, or every one."""
         declared = {size.name for size in self.claim.sizes}
-        needed = dict.fromkeys(name for found in self.seen.values() for name in found.sizes)
-        return replace(self.claim, sizes=self.claim.sizes + tuple(Size(n) for n in needed if n not in declared))
+        for name, found in self.seen.items():
+            missing = [size for size in found.sizes if size not in declared]
+            if declared and missing:
+                raise Undecided(f"{name} has the sizes {', '.join(found.sizes)}; {missing[0]} is not declared")
+        needed = dict.fromkeys(size for found in self.seen.values() for size in found.sizes)
+        return self.claim if declared else replace(self.claim, sizes=tuple(map(Size, needed)))
 
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
@@ -161,8 +172,8 @@ class _Inliner:
 
     @property
     def grade(self) -> str:
-        runs = dict.fromkeys(found.runs for found in self.seen.values() if found.runs)
-        return ", ".join(["exact count", *runs])
+        runs = dict.fromkeys(found.runs.removesuffix(" runs") for found in self.seen.values() if found.runs)
+        return f"exact count, {' and '.join(runs)} runs" if runs else "exact count"
 
 
 def names_a_quantity(node: Node) -> bool:
@@ -189,7 +200,9 @@ def decide(claim: Claim) -> Finding | None:
             inline = _Inliner(claim, claim.unit)
             plain = over(relation, inline)
             found = findings(inline.sized, plain, (inline.grade, inline.grade))
-            return replace(found, engine=ENGINE, numbers=inline.numbers)
+            counts = "; ".join(f"{name} = {text}" for name, text in inline.numbers) if inline.sized.sizes else ""
+            detail = "; ".join(filter(None, [found.detail, counts]))
+            return replace(found, engine=ENGINE, detail=detail, numbers=inline.numbers)
     return None
 
 
@@ -288,7 +301,8 @@ def _siblings(claim: Claim, relation: Counts, right: Fraction) -> str:
             except Undecided:
                 continue
             if met(part.coefficient(), relation.comparison, right, relation.within):
-                found.append(f"{name.removeprefix(family).replace('_', '.')}: {fraction_text(part.coefficient())}")
+                version = re.sub(r"(?<=[0-9])_(?=[0-9])", ".", name.removeprefix(family))  # v1_5 is v1.5
+                found.append(f"{version}: {fraction_text(part.coefficient())}")
     return f" ({', '.join(found)})" if found else ""
 
 

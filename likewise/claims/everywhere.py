@@ -16,7 +16,7 @@ from likewise.claims.cone import Ray, Sizes
 from likewise.claims.limits import DEGREE, MONOMIALS, SIZE
 from likewise.claims.linear import lattice
 from likewise.claims.powers import Magnitude, Sum, magnitude, polynomial, power, times
-from likewise.claims.tree import NEGATED, Binary, Call, Comparison, Name, Node, fraction_text, names
+from likewise.claims.tree import NEGATED, Call, Chain, Comparison, Name, Node, fraction_text, names
 from likewise.claims.verdict import Finding, Undecided
 from likewise.polynomial import Polynomial, monomial
 
@@ -263,7 +263,11 @@ def findings(claim: Claim, relation: Compares, grades: tuple[str, str]) -> Findi
         if not answer.proof:
             return refutation(answer, comparison, sizes, grades[1])
         proofs.append(answer.proof)
-    return Finding("holds", grades[0], "; ".join(dict.fromkeys(proofs)), ENGINE)
+    detail = "; ".join(dict.fromkeys(proofs))
+    if not sizes.names:
+        values = [fraction_text(max(sum(part.values(), Fraction(0)) for part in _arguments(t, sizes))) for t in terms]
+        detail = str(Chain(tuple(map(Name, values)), relation.chain.comparisons))
+    return Finding("holds", grades[0], detail, ENGINE)
 
 
 def refutation(answer: Answer, comparison: Comparison, sizes: Sizes, grade: str, more: str = "") -> Finding:

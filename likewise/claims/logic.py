@@ -268,7 +268,9 @@ def _search(claim: Claim, relation: Compares, sizes: dict[str, int]) -> tuple[di
     return count
 
 
-def _refutation(claim: Claim, relation: Compares, sizes: dict[str, int], point: dict[str, Fraction], link: Link) -> Finding:
+def _refutation(
+    claim: Claim, relation: Compares, sizes: dict[str, int], point: dict[str, Fraction], link: Link
+) -> Finding:
     left, comparison, right = link
     values = [fraction_text(form.at(point)) for form in (left, right)]
     witness = [(name, str(value)) for name, value in sizes.items()]
