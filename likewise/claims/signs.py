@@ -1,203 +1,253 @@
-"""Signs: claims that follow from which of their parts are positive, zero or negative, for vectors of every length.
+"""Which signs a value can have, for all values of its variables: a set of -1, 0, 1.
 
-A part is known by the set of signs that its entries may have; sums and products of signs do the rest.
+Squares, norms and exponentials, sums and products of what has one sign, and what an assumption says, decide most
+inequalities that hold for every size; nothing here is ever guessed, {-1, 0, 1} means that nothing is known.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import product
+from typing import NamedTuple
 
-from likewise.claims.claim import Between, Claim, Compares, Domain, Integers, OneOf, Reals
-from likewise.claims.tree import (
-    Binary,
-    Call,
-    Chain,
-    Comparison,
-    Join,
-    Name,
-    Negative,
-    Node,
-    Number,
-    Text,
-)
-from likewise.claims.verdict import Finding
+from likewise.claims.claim import Between, Integers, OneOf
+from likewise.claims.coordinates import COMPARISONS, plain
+from likewise.claims.elementary import substitute
+from likewise.claims.exponomials import Atom, Form, form, of_key
+from likewise.claims.questions import Question, comparisons
+from likewise.claims.tree import Binary, Call, Comparison, Index, Join, Name, Negative, Node, Number, Text, Transpose
+from likewise.claims.verdict import Undecided
 
 Signs = frozenset[int]
-Length = tuple[str, ...]
-ANY, POSITIVE, ZERO, LEAST_ZERO = frozenset({-1, 0, 1}), frozenset({1}), frozenset({0}), frozenset({0, 1})
-ALLOWED: dict[Comparison, Signs] = {
-    "==": ZERO, "!=": frozenset({-1, 1}), "<": frozenset({-1}), "<=": frozenset({-1, 0}), ">": POSITIVE, ">=": LEAST_ZERO,
-}  # fmt: skip
-MIRRORED: dict[Comparison, Comparison] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+ANY: Signs = frozenset({-1, 0, 1})
+POSITIVE, NOT_NEGATIVE = frozenset({1}), frozenset({0, 1})
 
 
-def added(left: Signs, right: Signs) -> Signs:
-    """Signs of a sum of two numbers.
-
-    >>> sorted(added(POSITIVE, LEAST_ZERO)), sorted(added(POSITIVE, frozenset({-1})))
-    ([1], [-1, 0, 1])
-    """
-    pairs = ({a} if a == b or not b else {b} if not a else ANY for a, b in product(left, right))
-    return frozenset().union(*pairs)
+def of_number(value: Fraction | int) -> Signs:
+    """The sign of a number."""
+    return frozenset({(value > 0) - (value < 0)})
 
 
-def multiplied(left: Signs, right: Signs) -> Signs:
-    """Signs of a product."""
+def plus(left: Signs, right: Signs) -> Signs:
+    """The signs of a sum; of -1 and 1 it is anything."""
+    found: set[int] = set()
+    for a, b in product(left, right):
+        found |= ANY if a * b < 0 else {a or b}
+    return frozenset(found)
+
+
+def times(left: Signs, right: Signs) -> Signs:
+    """The signs of a product."""
     return frozenset(a * b for a, b in product(left, right))
 
 
-def _sign(value: Fraction | int) -> int:
-    return (value > 0) - (value < 0)
+def square(signs: Signs) -> Signs:
+    """The signs of x·x."""
+    return frozenset(a * a for a in signs)
 
 
-def _power(base: Signs, exponent: Node) -> Signs:
-    if base == POSITIVE:
-        return POSITIVE
-    if not isinstance(exponent, Number) or exponent.value.denominator > 1 or exponent.value < 0:
-        return ANY
-    if exponent.value == 0:
-        return POSITIVE
-    return base if exponent.value % 2 else multiplied(base, base) - {-1}
+def largest(parts: Iterable[Signs]) -> Signs:
+    """The signs of the largest of several."""
+    return frozenset(map(max, product(*parts)))
 
 
-def _square(base: Signs) -> Signs:
-    return frozenset(sign * sign for sign in base)
+def allowed(comparison: Comparison) -> Signs:
+    """The signs of left - right that a comparison accepts."""
+    return frozenset(sign for sign in ANY if COMPARISONS[comparison](sign))
 
 
-def _pick(choose: Callable[[Iterable[int]], int]) -> Callable[..., Signs]:
-    return lambda *parts: frozenset(choose(signs) for signs in product(*parts))
+def of_names(question: Question) -> dict[str, Signs]:
+    """The signs of variables, of every entry if they are arrays, by their domains and by assumptions."""
+    found: dict[str, Signs] = dict.fromkeys(question.sizes, POSITIVE)
+    for each in question.variables:
+        match each.kind:
+            case Between(lowest, highest) | Integers(int(lowest), int(highest)):
+                ends = {of_number(lowest), of_number(highest)} | ({of_number(0)} if lowest <= 0 <= highest else set())
+                found[each.name] = frozenset().union(*ends)
+            case OneOf(values):
+                found[each.name] = frozenset().union(*map(of_number, values))
+            case _:
+                found[each.name] = ANY
+    for left, comparison, right in comparisons(question.assumptions):
+        if isinstance(left, Name) and isinstance(right, Number) and left.name in found:
+            array = any(each.name == left.name and question.dims(each) for each in question.variables)
+            if comparison != "!=" or not array:  # of an array it only says that some entry differs
+                found[left.name] &= _beyond(comparison, right.value)
+    return found
 
 
-# Entries of the arguments -> entries of the result. No vector is empty, so a sum mixes what is there and nothing else.
-CALLS: dict[str, Callable[..., Signs]] = {
-    "sum": lambda part: added(part, part),
-    "mean": lambda part: added(part, part),
-    "dot": lambda a, b: added(multiplied(a, b), multiplied(a, b)),
-    "sqnorm": _square,
-    "norm": _square,
-    "abs": _square,
-    "max": _pick(max),
-    "min": _pick(min),
-    "relu": lambda part: frozenset(max(sign, 0) for sign in part),
-    "sqrt": lambda part: part if part <= LEAST_ZERO else ANY,
-    "exp": lambda part: POSITIVE,
-    "softmax": lambda part: POSITIVE,
-}
-SCALAR = {"sum", "mean", "dot", "sqnorm", "norm", "max", "min"}
+def _beyond(comparison: Comparison, bound: Fraction) -> Signs:
+    """The signs of x where x compares so with a number."""
+    points = (Fraction(-1) - abs(bound), bound - 1, bound, bound + 1, Fraction(1) + abs(bound), Fraction(0), bound / 2)
+    return frozenset((x > 0) - (x < 0) for x in points if COMPARISONS[comparison]((x > bound) - (x < bound)))
 
 
-def signs(node: Node | Text, known: Mapping[str, Signs]) -> Signs:
-    """The signs that the entries of an expression may have."""
-    match node:
-        case Number(value):
-            return frozenset({_sign(value)})
-        case Name(name):
-            return known.get(name, ANY)
-        case Negative(operand):
-            return multiplied(signs(operand, known), frozenset({-1}))
-        case Join(parts):
-            return frozenset().union(*(signs(part, known) for part in parts))
-        case Binary("+", left, right):
-            return added(signs(left, known), signs(right, known))
-        case Binary("-", left, right):
-            return added(signs(left, known), signs(Negative(right), known))
-        case Binary("*", left, right):
-            return _square(signs(left, known)) if left == right else multiplied(signs(left, known), signs(right, known))
-        case Binary("/", left, right):
-            below = signs(right, known)
-            return ANY if 0 in below else multiplied(signs(left, known), below)
-        case Binary("^", base, exponent):
-            return _power(signs(base, known), exponent)
-        case Call(function, arguments) if function in CALLS:
-            return CALLS[function](*(signs(argument, known) for argument in arguments))
-    return ANY
+class Expressions(NamedTuple):
+    """Signs of expressions from the signs of names, for every size at once."""
 
+    names: Mapping[str, Signs]
 
-def length(node: Node | Text, declared: Mapping[str, Length]) -> Length | None:
-    """() for a scalar, the parts of its length for a vector, None where that is not for this engine to say.
+    def of(self, node: Node) -> Signs:
+        """The signs of every entry."""
+        found = self._of(node)
+        if not found:
+            raise Undecided(f"{node} is nowhere defined")
+        return found
 
-    >>> length(Join((Number(Fraction(1)), Name("x"))), {"x": ("D",)})
-    ('1', 'D')
-    """
-    match node:
-        case Number():
-            return ()
-        case Name(name):
-            return declared.get(name)
-        case Negative(operand):
-            return length(operand, declared)
-        case Join(parts):
-            found = [length(part, declared) for part in parts]
-            return None if None in found else tuple(text for part in found for text in part or ("1",))
-        case Binary("+" | "-" | "*" | "/" | "^", left, right):
-            return _common([length(left, declared), length(right, declared)])
-        case Call(function, arguments) if function in CALLS:
-            found = [length(argument, declared) for argument in arguments]
-            common = _common(found)
-            if common is None or (function == "dot" and found[0] != found[1]):
-                return None
-            return () if function in SCALAR else common
-    return None
-
-
-def _common(lengths: list[Length | None]) -> Length | None:
-    longer = {each for each in lengths if each != ()}
-    return None if len(longer) > 1 else next(iter(longer), ())
-
-
-def _of_domain(domain: Domain) -> Signs:
-    match domain:
-        case OneOf(values):
-            return frozenset(map(_sign, values))
-        case Between(lowest, highest) | Integers(int(lowest), int(highest)):
-            return frozenset(range(_sign(lowest), _sign(highest) + 1))
-    return ANY
-
-
-def _learn(left: Node, comparison: Comparison, right: Node, known: dict[str, Signs]) -> None:
-    """x > 0, 0 < min(x), max(x) <= 0: what an assumption says of all entries of one name."""
-    for node, sign, other in ((left, comparison, right), (right, MIRRORED[comparison], left)):
-        if not isinstance(other, Number):
-            continue
-        away = frozenset({-_sign(other.value)})
-        allowed = frozenset(s for s in ANY if ALLOWED[sign] & added(frozenset({s}), away))  # x > 2 leaves only 1
+    def _of(self, node: Node) -> Signs:
         match node:
-            case Name(name) if name in known:
-                known[name] &= allowed
-            case Call("min", (Name(name),)) if sign in (">", ">=") and name in known:
-                known[name] &= allowed
-            case Call("max", (Name(name),)) if sign in ("<", "<=") and name in known:
-                known[name] &= allowed
+            case Number(value):
+                return of_number(value)
+            case Name(name):
+                return self.names.get(name, ANY)
+            case Negative(operand):
+                return times(of_number(-1), self.of(operand))
+            case Transpose(operand) | Index(operand, _):
+                return self.of(operand)
+            case Join(parts):
+                return frozenset().union(*map(self.of, parts))
+            case Binary("+", left, right):
+                return plus(self.of(left), self.of(right))
+            case Binary("-", left, right):
+                return plus(self.of(left), times(of_number(-1), self.of(right)))
+            case Binary("*", left, right):
+                return square(self.of(left)) if left == right else times(self.of(left), self.of(right))
+            case Binary("/", left, right):
+                return times(self.of(left), self.of(right) - {0})
+            case Binary("@", left, right):
+                return self.summed(times(self.of(left), self.of(right)))
+            case Binary("^", left, Number(value)):
+                return self.raised(self.of(left), value)
+            case Binary("^", left, _):
+                return self.of(left) if self.of(left) <= POSITIVE else ANY
+            case Call(function, arguments):
+                return self.call(function, [part for part in arguments if not isinstance(part, Text)])
+        return ANY
+
+    def summed(self, signs: Signs) -> Signs:
+        """The signs of a sum of one or more such terms."""
+        return plus(signs, signs)
+
+    def raised(self, base: Signs, exponent: Fraction) -> Signs:
+        if exponent == 0:
+            return POSITIVE
+        base = base - {0} if exponent < 0 else base
+        if exponent.denominator > 1:
+            return base & NOT_NEGATIVE
+        return square(base) if exponent.numerator % 2 == 0 else base
+
+    def call(self, function: str, arguments: list[Node]) -> Signs:
+        given = [self.of(part) for part in arguments]
+        match function:
+            case "exp" | "softmax":
+                return POSITIVE
+            case "dim" | "ones":  # a length such as D - 1 may be 0
+                return POSITIVE if all(isinstance(part, Name) for part in arguments) else NOT_NEGATIVE
+            case "sqnorm" | "norm":
+                return square(given[0])
+            case "dot":
+                same = arguments[0] == arguments[1]
+                return self.summed(square(given[0]) if same else times(*given))
+            case "outer" | "einsum":
+                return self.summed(_product(given))
+            case "sum" | "mean" | "tr":
+                return self.summed(given[0])
+            case "max":
+                return largest(given)
+            case "min":
+                return times(of_number(-1), largest(times(of_number(-1), each) for each in given))
+            case "relu":
+                return largest([given[0], of_number(0)])
+            case "abs":
+                return square(given[0])
+            case "sqrt":
+                return given[0] & NOT_NEGATIVE
+            case "vec":
+                return given[0]
+            case "pairs":  # of one coordinate there is none, and a sum of none is 0
+                return times(given[0], given[0]) | {0}
+            case "I" | "choose":
+                return NOT_NEGATIVE
+            case "zeros":
+                return of_number(0)
+        return ANY
 
 
-def _links(chain: Chain) -> list[tuple[Node, Comparison, Node]]:
-    return list(zip(chain.terms, chain.comparisons, chain.terms[1:], strict=False))
+def _product(parts: Iterable[Signs]) -> Signs:
+    found: Signs = POSITIVE
+    for part in parts:
+        found = times(found, part)
+    return found
 
 
-def decide(claim: Claim) -> Finding | None:
-    """Prove a claim from signs alone; None where they do not suffice."""
-    if not isinstance(claim.relation, Compares) or claim.relation.within is not None:
-        return None
-    known = {size.name: POSITIVE for size in claim.sizes}
-    declared: dict[str, Length] = {size.name: () for size in claim.sizes}
-    for variable in claim.variables:
-        if isinstance(variable.kind, Domain):
-            known[variable.name] = _of_domain(variable.kind)
-            dims = variable.kind.dims if isinstance(variable.kind, Reals) else ()
-            if len(dims) < 2:
-                declared[variable.name] = tuple(map(str, dims))
-    links = _links(claim.relation.chain)
-    for left, comparison, right in [link for chain in claim.assumptions for link in _links(chain)] + links:
-        shape = _common([length(left, declared), length(right, declared)])
-        if shape is None or (shape and comparison == "!="):  # whether all entries differ, or one, is not said
-            return None
-    for chain in claim.assumptions:
-        for link in _links(chain):
-            _learn(*link, known)
-    for left, comparison, right in links:
-        if not added(signs(left, known), signs(Negative(right), known)) <= ALLOWED[comparison]:
-            return None
-    if not all(known.values()):
-        return None  # nothing satisfies the assumptions
-    lengths = sorted({name for shape in declared.values() for name in shape if not name.isdigit()})
-    return Finding("holds", "proved", f"by signs{', for every ' + ', '.join(lengths) if lengths else ''}", "signs")
+class Facts(NamedTuple):
+    """Signs of forms: what assumptions say of whole forms, and of the atoms by name."""
+
+    names: Mapping[str, Signs]
+    forms: tuple[tuple[Form, Signs], ...] = ()
+
+    def of(self, value: Form) -> Signs:
+        """The signs of a form: term by term, and as a multiple of an assumption plus the rest.
+
+        >>> from likewise.claims.exponomials import variable
+        >>> x, y = variable("x"), variable("y")
+        >>> sorted(Facts({}, ((x - y, POSITIVE),)).of(2 * x - 2 * y + x * x))
+        [1]
+        """
+        found = self.by_terms(value)
+        for known, signs in self.forms:
+            for term, coefficient in known.terms.items():
+                if term in value.terms:
+                    ratio = value.terms[term] / coefficient
+                    found &= plus(times(of_number(ratio), signs), self.by_terms(value - known * ratio))
+        return found
+
+    def by_terms(self, value: Form) -> Signs:
+        """The signs of the sum, from the signs of its terms."""
+        total: Signs = of_number(0)
+        for (powers, exponent), coefficient in value.terms.items():
+            signs = of_number(coefficient) if of_key(exponent).is_real else ANY
+            for atom, e in powers:
+                signs = times(signs, Expressions({}).raised(self.of_atom(atom), Fraction(e)))
+            total = plus(total, signs)
+        return total
+
+    def of_atom(self, atom: Atom) -> Signs:
+        """The signs of an atom."""
+        if atom.positive:
+            return POSITIVE
+        inner = [self.by_terms(of_key(part)) for part in atom.parts]
+        match atom.kind:
+            case "variable":
+                return self.names.get(atom.name, ANY)
+            case "power":
+                return inner[0]
+            case "invariant":
+                return plus(self._entry(atom), self._entry(atom))
+            case "function" if atom.name == "max":
+                return largest(inner)
+        return ANY
+
+    def _entry(self, atom: Atom) -> Signs:
+        """The signs of one summand x_i·y_i··· of an invariant."""
+        signs: Signs = POSITIVE
+        for name in set(atom.names):
+            mine = POSITIVE if name.startswith("exp(") else self.names.get(name, ANY)
+            signs = times(signs, square(mine) if atom.names.count(name) % 2 == 0 else mine)
+        return signs
+
+    def settled(self, value: Form) -> Form:
+        """The form with every max decided that the facts decide."""
+        for atom in sorted(value.atoms()):
+            if atom.kind != "function" or atom.name != "max":
+                continue
+            parts = [self.settled(of_key(part)) for part in atom.parts]
+            for part in parts:
+                if all(self.of(part - other) <= NOT_NEGATIVE for other in parts):
+                    return self.settled(substitute(value, {atom: plain(part)}))
+        return value
+
+
+def facts(question: Question, forms: Iterable[tuple[Form, Comparison]]) -> Facts:
+    """What the question assumes, given the forms left - right of its assumptions."""
+    known = tuple((value, allowed(comparison)) for value, comparison in forms if form(value).terms)
+    return Facts(of_names(question), known)
