@@ -9,18 +9,18 @@ from likewise.claims.coordinates import Coordinates
 from likewise.claims.elementary import substitute
 from likewise.claims.exponomials import Atom, Form, form, of_atom
 from likewise.claims.invariants import Value, Vector, plus, times
-from likewise.claims.questions import Question, question
+from likewise.claims.questions import ZERO, Question, question
 from likewise.claims.signs import ANY, Expressions, Facts, allowed, facts, of_names
-from likewise.claims.tree import Binary, Chain, Comparison, Name, Node, Number
+from likewise.claims.tree import Binary, Chain, Comparison, Name, Node, Number, children
 from likewise.claims.verdict import Finding, Undecided
 
 Compared = tuple[Form, Comparison]  # a form left - right, and how it must compare with 0
 
 
 def decide(claim: Claim) -> Finding | None:
-    """Whether the claim is proved; a claim that is not proved is left to the search for a counterexample."""
+    """Whether an equation is proved; what is not proved is left to the search for a counterexample."""
     asked = question(claim)
-    if asked is None:
+    if asked is None or not set(asked.chain.comparisons) <= {"==", "!="}:
         return None
     method = proved(asked)
     if method is None:
@@ -29,10 +29,10 @@ def decide(claim: Claim) -> Finding | None:
 
 
 def proved(asked: Question) -> str | None:
-    """How the question is proved, in the words of a verdict; None if it is not.
+    r"""How the question is proved, in the words of a verdict; None if it is not.
 
     >>> from likewise.claims.parser import parse
-    >>> proved(question(parse("given: q, k in R^D\\nassert: sqnorm(q - k) == sqnorm(q) - 2*dot(q, k) + sqnorm(k)")))
+    >>> proved(question(parse("given: q, k in R^D\nassert: sqnorm(q - k) == sqnorm(q) - 2*dot(q, k) + sqnorm(k)")))
     'for every D (normal form)'
     """
     ways: list[Callable[[Question], str | None]] = [_for_every_size, _by_small_sizes, _by_signs]
@@ -42,7 +42,7 @@ def proved(asked: Question) -> str | None:
         except (Undecided, ArithmeticError, IndexError):
             continue
         if method is not None:
-            return f"{_scope(asked)} ({method})".strip()
+            return f"{_scope(asked)} ({method}{_condition(asked)})"
     return None
 
 
@@ -52,6 +52,18 @@ def _scope(asked: Question) -> str:
     fixed = {size.name for size in asked.claim.sizes}
     given = [f"{name}={node}" for name, node in asked.solved if name in fixed]
     return f"at {', '.join(given)}" if given else "for all values" if asked.variables else "exactly"
+
+
+def _condition(asked: Question) -> str:
+    """A quotient is only claimed where it is defined; that is said unless signs exclude a denominator of 0."""
+    reader = Expressions(of_names(asked))
+    waiting = list(asked.chain.terms)
+    while waiting:
+        node = waiting.pop()
+        waiting += children(node)
+        if isinstance(node, Binary) and node.operator == "/" and 0 in reader.of(node.right):
+            return ", where denominators are not 0"
+    return ""
 
 
 def _for_every_size(asked: Question) -> str | None:
@@ -92,7 +104,7 @@ def _by_signs(asked: Question) -> str | None:
         return None
     reader = Expressions(of_names(asked))
     for left, comparison, right in _links(asked.chain):
-        difference: Node = left if right == Number(form(0).constant or 0) else Binary("-", left, right)
+        difference: Node = left if right == ZERO else Binary("-", left, right)
         if not reader.of(difference) <= allowed(comparison):
             return None
     return "signs"
