@@ -192,7 +192,8 @@ def test_no_number_is_compared_with_itself() -> None:
 
 def test_engines_decide_every_claim_as_expected(run: tuple[dict[str, Verdict], float]) -> None:
     verdicts, _ = run
-    assert not [str(verdict) for verdict in verdicts.values() if not verdict.as_expected]
+    missed = [str(verdict) for verdict in verdicts.values() if not verdict.as_expected]
+    assert not missed, "\n".join(missed)
 
 
 def test_engines_decide_enough_rows(run: tuple[dict[str, Verdict], float]) -> None:
