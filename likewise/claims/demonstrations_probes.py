@@ -1,6 +1,6 @@
 """What was said about prediction depth, run: a small network is trained, and nearest neighbours vote after every layer.
 
-The task is the sign of x_1 x_2 among ten coordinates; neighbours of the raw input see it badly, and the network learns it.
+The task is the sign of x_1 x_2 among ten coordinates: neighbours of the raw input see it badly, the network learns it.
 Imported only where programs run, for it needs torch. Nothing is random but what a fixed generator draws.
 """
 
