@@ -11,6 +11,7 @@ PACKAGE = ROOT / "likewise"
 # A room imports only rooms above it.
 ROOMS = [
     "checks",
+    "polynomial",
     "cost",
     "data",
     "similarity",
@@ -54,6 +55,7 @@ FILES = {
         "diagnosing",
     ],
     "networks": ["segments", "inception", "facenet", "resnet", "attends", "transformer", "vit", "language"],
+    "cli": ["terminal", "attention"],
 }
 
 FILE_LINES = 400
