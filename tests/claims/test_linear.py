@@ -25,7 +25,11 @@ ROWS = st.builds(
 
 def eliminated(rows: list[Row]) -> bool:
     """Whether the rows have a solution, by Fourier and Motzkin: combine every pair that bounds a name, then forget it."""
-    rows = [half for row in rows for half in ([row] if row.comparison != "==" else [Row(row.form, "<="), Row(-row.form, "<=")])]
+    rows = [
+        half
+        for row in rows
+        for half in ([row] if row.comparison != "==" else [Row(row.form, "<="), Row(-row.form, "<=")])
+    ]
     for name in NAMES:
         sides = {sign: [r for r in rows if sign * r.form.coefficients.get(name, 0) > 0] for sign in (1, -1)}
         rows = [row for row in rows if name not in row.form.coefficients]

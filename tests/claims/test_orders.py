@@ -15,7 +15,9 @@ pytestmark = pytest.mark.usefixtures("without_shape_checks")  # exact arithmetic
 often = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 
 MONOMIAL = st.builds(
-    lambda factor, powers: "*".join([str(factor), *(f"{name}^{e}" for name, e in zip("NDM", powers, strict=True) if e)]),
+    lambda factor, powers: "*".join(
+        [str(factor), *(f"{name}^{e}" for name, e in zip("NDM", powers, strict=True) if e)]
+    ),
     st.integers(1, 3),
     st.tuples(*[st.integers(0, 2)] * 3),
 )
@@ -109,7 +111,10 @@ def test_bound_that_holds_says_why(text, detail):
     ("text", "detail"),
     [
         ("sizes: N, D\nassert: N*D^3 in O(N^2*D)", "N*D^3 escapes along D=t (ratio ~ t^2); holds assuming D^2 <= N"),
-        ("sizes: N, D\nassert: N*sqrt(D) in O(N)", "N*D^(1/2) escapes along D=t (ratio ~ t^(1/2)); holds assuming D <= 1"),
+        (
+            "sizes: N, D\nassert: N*sqrt(D) in O(N)",
+            "N*D^(1/2) escapes along D=t (ratio ~ t^(1/2)); holds assuming D <= 1",
+        ),
         ("sizes: N, D\nassume: N >= 3*D; N <= 4*D\nassert: N*D in O(N)", "N*D escapes along N=3*t, D=t (ratio ~ t)"),
         ("sizes: N\nassert: N^2 in Omega(N^3)", "N^3 of the bound escapes along N=t (ratio ~ t)"),
         ("sizes: N\nassert: N*(N - 1) in Omega(N^2)", "N=1: N^2 - N = 0"),

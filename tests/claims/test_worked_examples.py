@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from likewise.claims.checking import check, check_claims
-from likewise.claims.documents import Stated
+from likewise.claims.stated import Stated
 
 
 class Example(NamedTuple):
