@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from likewise.claims.orders import decide, primitive
 from likewise.claims.parser import parse
-from likewise.claims.powers import growth
+from likewise.claims.powers import magnitude
 from likewise.claims.tree import Binary, Name
 from likewise.claims.verdict import Finding, Undecided
 from tests.claims.plain import box, claim, satisfied, value
@@ -160,7 +160,7 @@ def test_other_relations_are_not_for_this_engine():
 
 
 def test_primitive_cancels_and_reduces():
-    both = [next(iter(growth(node).sums[0])) for node in (_product("N", "D", "D"), _product("N", "M", "M"))]
+    both = [next(iter(magnitude(node).sums[0])) for node in (_product("N", "D", "D"), _product("N", "M", "M"))]
     assert primitive(*both) == ((("D", Fraction(1)),), (("M", Fraction(1)),))
 
 
