@@ -8,7 +8,7 @@ from itertools import islice, product
 
 from likewise.claims.claim import Claim
 from likewise.claims.linear import Form, Row, lattice
-from likewise.claims.powers import Growth, Power, Sum, added, growth, multiplied, power, raised
+from likewise.claims.powers import Magnitude, Power, Sum, added, magnitude, multiplied, power, raised
 from likewise.claims.tree import Call, Comparison, Node
 from likewise.claims.verdict import Undecided
 
@@ -49,7 +49,7 @@ class Sizes:
     """The sizes of a claim: those given by an equation are replaced by it, the others are free."""
 
     names: tuple[str, ...]
-    equations: Mapping[str, Growth]  # over free sizes
+    equations: Mapping[str, Magnitude]  # over free sizes
     conditions: tuple[tuple[Sum, Comparison], ...]  # what is compared with 0, over free sizes
     forgotten: str = ""  # an assumption that is no matter of powers: proofs do without it, rays cannot
 
@@ -57,14 +57,16 @@ class Sizes:
     def of(cls, claim: Claim) -> "Sizes":
         """What a claim says of its sizes, equations in the order in which they need each other."""
         sizes = cls(tuple(size.name for size in claim.sizes), {}, ())
-        waiting = {size.name: growth(size.equation) for size in claim.sizes if size.equation is not None}
+        waiting = {size.name: magnitude(size.equation) for size in claim.sizes if size.equation is not None}
         while waiting:
             ready = [name for name, part in waiting.items() if not waiting.keys() & _names(part)]
             if not ready:
                 raise Undecided(f"the equations of {', '.join(waiting)} need each other")
             known = {name: sizes.over_free(waiting.pop(name)) for name in ready}
             sizes = cls(sizes.names, {**sizes.equations, **known}, ())
-        conditions = [(_single(added(part, Growth(({(): Fraction(-1)},)))), ">=") for part in sizes.equations.values()]
+        conditions = [
+            (_single(added(part, Magnitude(({(): Fraction(-1)},)))), ">=") for part in sizes.equations.values()
+        ]
         forgotten = ""
         for chain in claim.assumptions:
             for left, sign, right in zip(chain.terms, chain.comparisons, chain.terms[1:], strict=False):
@@ -80,15 +82,15 @@ class Sizes:
 
     def condition(self, left: Node, comparison: Comparison, right: Node) -> tuple[Sum, Comparison]:
         """left ? right as left - right ? 0."""
-        return _single(self.over_free(added(growth(left), growth(right).scaled(Fraction(-1))))), comparison
+        return _single(self.over_free(added(magnitude(left), magnitude(right).scaled(Fraction(-1))))), comparison
 
     def assuming(self, *pairs: tuple[Power, Power]) -> "Sizes":
         """The same with small <= large for each pair."""
-        more = [Growth(({small: Fraction(1), large: Fraction(-1)},)) for small, large in pairs]
+        more = [Magnitude(({small: Fraction(1), large: Fraction(-1)},)) for small, large in pairs]
         conditions = (*self.conditions, *((_single(self.over_free(each)), "<=") for each in more))
         return Sizes(self.names, self.equations, conditions, self.forgotten)  # ty: ignore[invalid-argument-type]
 
-    def over_free(self, part: Growth) -> Growth:
+    def over_free(self, part: Magnitude) -> Magnitude:
         """The equations put in."""
         if not self.equations.keys() & _names(part):
             return part
@@ -97,16 +99,16 @@ class Sizes:
             raise Undecided(f"{min(unknown)} is no size of the claim")
         sums, exact = [], part.exact
         for terms in part.sums:
-            total = Growth(({},))
+            total = Magnitude(({},))
             for key, value in terms.items():
-                term = Growth(({power({name: e for name, e in key if name not in self.equations}): Fraction(1)},))
+                term = Magnitude(({power({name: e for name, e in key if name not in self.equations}): Fraction(1)},))
                 for name, exponent in key:
                     if name in self.equations:
                         term = multiplied(term, raised(self.equations[name], exponent))
                 exact &= term.exact
-                total = added(total, Growth((_single(term),)).scaled(value))
+                total = added(total, Magnitude((_single(term),)).scaled(value))
             sums += total.sums
-        return Growth(tuple(sums), exact)
+        return Magnitude(tuple(sums), exact)
 
     @cached_property
     def cone(self) -> list[list[Row]]:
@@ -185,11 +187,11 @@ def logarithm(key: Power) -> Form:
     return Form(dict(key))
 
 
-def _names(part: Growth) -> set[str]:
+def _names(part: Magnitude) -> set[str]:
     return {name for terms in part.sums for key in terms for name, _ in key}
 
 
-def _single(part: Growth) -> Sum:
+def _single(part: Magnitude) -> Sum:
     if not part.exact or len(part.sums) > 1:
         raise Undecided("a maximum, a minimum or a root where an exact sum is needed")
     return part.sums[0]

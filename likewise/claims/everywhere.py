@@ -6,70 +6,145 @@ and taken away from what is to be proved.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
+from itertools import chain, product
 from math import ceil
 
+from likewise.claims.claim import Claim, Compares, Tolerance
 from likewise.claims.cone import Ray, Sizes
 from likewise.claims.limits import DEGREE, MONOMIALS, SIZE
 from likewise.claims.linear import lattice
-from likewise.claims.powers import Growth, Sum, polynomial, times
-from likewise.claims.tree import Comparison
-from likewise.claims.verdict import Undecided
+from likewise.claims.powers import Magnitude, Sum, magnitude, polynomial, power, times
+from likewise.claims.tree import NEGATED, Call, Chain, Comparison, Name, Node, fraction_text, names
+from likewise.claims.verdict import Finding, Undecided
 from likewise.polynomial import Polynomial, monomial
 
 RADIUS, POINTS, WAYS = 5, 60_000, 64
+ENGINE, EQUAL = "sizes", "equal as polynomials"
 Fact = tuple[Polynomial, bool]  # at least 0; above 0 where True
 
 
-def cleared(terms: Sum) -> Polynomial:
-    """A sum with d/h in it, multiplied by the sizes it is divided by: its sign stays.
+@dataclass(frozen=True)
+class Answer:
+    """A proof; or the sizes that break a comparison, and both sides there."""
 
-    >>> cleared({(("d", Fraction(1)), ("h", Fraction(-1))): Fraction(1), (): Fraction(-2)})
-    Polynomial('d - 2*h')
+    proof: str
+    point: Mapping[str, int] = field(default_factory=dict)
+    values: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
+
+
+def cleared(*several: Sum) -> list[Polynomial]:
+    """Sums with d/h in them, all multiplied by the sizes they are divided by: comparisons between them stay.
+
+    >>> cleared({(("d", Fraction(1)), ("h", Fraction(-1))): Fraction(1)}, {(): Fraction(2)})
+    [Polynomial('d'), Polynomial('2*h')]
     """
     below: dict[str, Fraction] = {}
-    for key in terms:
-        for name, exponent in key:
-            below[name] = max(below.get(name, Fraction(0)), -exponent)
-    factor = tuple(sorted((name, exponent) for name, exponent in below.items() if exponent))
-    found = polynomial(Growth(({times(key, factor): value for key, value in terms.items()},)))
-    if found is None:
+    for name, exponent in (factor for terms in several for key in terms for factor in key):
+        below[name] = max(below.get(name, Fraction(0)), -exponent)
+    factor = power(below)
+    found = [polynomial(Magnitude(({times(key, factor): value for key, value in terms.items()},))) for terms in several]
+    if None in found:
         raise Undecided("roots of sizes are compared by their order only")
-    return found
+    return [part for part in found if part is not None]
 
 
-def compared(difference: Sum, comparison: Comparison, sizes: Sizes) -> dict[str, int] | str:
-    """How `difference ? 0` was proved at all sizes the claim allows, or free sizes that break it.
+def compared(left: Node, comparison: Comparison, right: Node, sizes: Sizes, within: Tolerance | None = None) -> Answer:
+    """How a comparison over sizes was proved at all sizes the claim allows, or the first free sizes that break it.
 
-    >>> n = (("N", Fraction(1)),)
-    >>> sizes = Sizes(("N",), {}, ())
-    >>> compared({times(n, n): Fraction(1), n: Fraction(-1)}, ">=", sizes)
+    A maximum stands on either side only as a whole: it is at most c when each of its arguments is.
+
+    >>> n, sizes = Name("N"), Sizes(("N",), {}, ())
+    >>> compared(Binary("*", n, n), ">=", n, sizes).proof
     'no negative coefficient at sizes 1 + x'
-    >>> compared({times(n, n): Fraction(1), n: Fraction(-1)}, ">", sizes)
-    {'N': 1}
+    >>> compared(Binary("*", n, n), ">", n, sizes)
+    Answer(proof='', point={'N': 1}, values=(Fraction(1, 1), Fraction(1, 1)))
     """
-    target = cleared(difference)
-    if target.degree > DEGREE:
-        raise Undecided(f"a polynomial of degree {target.degree}; at most {DEGREE}")
-    facts, target = _facts(sizes, target)
-    if not target and comparison in ("==", "<=", ">="):
-        return "equal as polynomials"
-    for sign in {"<": [-1], "<=": [-1], ">": [1], ">=": [1], "!=": [1, -1]}.get(comparison, []):
-        reason = _proved(sign * target, comparison not in ("<=", ">="), facts)
-        if reason:
-            return reason
+    sides = [_arguments(node, sizes) for node in (left, right)]
+    whole = cleared(*sides[0], *sides[1])
+    degree = max(part.degree for part in whole)
+    if degree > DEGREE:
+        raise Undecided(f"a polynomial of degree {degree}; at most {DEGREE}")
+    proof = _proof(whole[: len(sides[0])], whole[len(sides[0]) :], comparison, sizes, within)
+    if proof:
+        return Answer(proof)
     if sizes.forgotten:
         raise Undecided(f"the assumption {sizes.forgotten} is not decided")
-    broken = _first_broken(cleared(difference), comparison, sizes)
-    if broken is None:
-        raise Undecided("neither proved, nor broken at any of the sizes tried")
-    return broken
+    for point in _points(sizes):
+        here = Ray({name: (value, 0) for name, value in point.items()})
+        values = [max(sum(here.along(terms).values(), Fraction(0)) for terms in side) for side in sides]
+        if not met(values[0], comparison, values[1], within) and sizes.allows(here):
+            return Answer("", point, (values[0], values[1]))
+    raise Undecided("neither proved, nor broken at any of the sizes tried")
 
 
-def never_negative(terms: Sum, sizes: Sizes) -> bool:
-    """Whether a sum was proved to be at least 0 at all sizes."""
-    facts, target = _facts(sizes, cleared(terms))
+def met(left: Fraction, comparison: Comparison, right: Fraction, within: Tolerance | None) -> bool:
+    """Whether two numbers compare so; `within` loosens an equality."""
+    slack = Fraction(0) if within is None else within.value * (abs(right) if within.relative else 1)
+    return {
+        "==": abs(left - right) <= slack,
+        "!=": left != right,
+        "<": left < right,
+        "<=": left <= right,
+        ">": left > right,
+        ">=": left >= right,
+    }[comparison]
+
+
+def _arguments(node: Node, sizes: Sizes) -> list[Sum]:
+    """Those of a maximum, or the whole; equations put in."""
+    parts = node.arguments if isinstance(node, Call) and node.function == "max" else (node,)
+    found = [sizes.over_free(magnitude(part)) for part in parts]
+    if not all(part.exact and len(part.sums) == 1 for part in found):
+        raise Undecided("what is compared is no polynomial of the sizes, nor a maximum of some")
+    return [part.sums[0] for part in found]
+
+
+def _proof(
+    left: list[Polynomial], right: list[Polynomial], comparison: Comparison, sizes: Sizes, within: Tolerance | None
+) -> str:
+    """Why the comparison holds at all sizes; empty where no reason was found."""
+    if comparison in (">", ">="):
+        return _proof(right, left, "<" if comparison == ">" else "<=", sizes, None)
+    if comparison == "!=":
+        return _proof(left, right, "<", sizes, None) or _proof(right, left, "<", sizes, None)
+    if comparison == "==" and within is not None:
+        # an absolute tolerance stays right under `cleared`, whose factor is at least 1, but is then too strict
+        share, more = (within.value, 0) if within.relative else (Fraction(0), within.value)
+        if share and not all(never_negative(part, sizes) for part in right):
+            return ""
+        above, below = ([part * (1 + sign * share) + sign * more for part in right] for sign in (1, -1))
+        reasons = [_proof(left, above, "<=", sizes, None), _proof(below, left, "<=", sizes, None)]
+        return reasons[0] if all(reasons) else ""
+    if comparison == "==":
+        reasons = [_proof(left, right, "<=", sizes, None), _proof(right, left, "<=", sizes, None)]
+        return reasons[0] if all(reasons) else ""
+    reason = ""
+    for small in left:
+        for large in right:
+            facts, target = _facts(sizes, large - small)
+            reason = EQUAL if not target and comparison == "<=" else _proved(target, comparison == "<", facts) or ""
+            if reason:
+                break
+        else:
+            return ""
+    return reason
+
+
+def _points(sizes: Sizes) -> Iterator[dict[str, int]]:
+    """Small sizes in order, then powers of two up to SIZE."""
+    free = sizes.free
+    small = ([entry + 1 for entry in point] for point in lattice(len(free), RADIUS, least=0))
+    doubling = [2**k for k in range(SIZE.bit_length())]
+    large = product(doubling, repeat=len(free)) if len(doubling) ** len(free) <= POINTS else ()
+    for values in chain(small, sorted(large, key=lambda point: (max(point, default=0), sum(point)))):
+        yield dict(zip(free, values, strict=True))
+
+
+def never_negative(part: Polynomial, sizes: Sizes) -> bool:
+    """Whether a polynomial was proved to be at least 0 at all sizes."""
+    facts, target = _facts(sizes, part)
     return not target or _proved(target, False, facts) is not None
 
 
@@ -78,7 +153,7 @@ def _facts(sizes: Sizes, target: Polynomial) -> tuple[list[Fact], Polynomial]:
     facts: list[Fact] = []
     equal: list[Polynomial] = []
     for terms, comparison in sizes.conditions:
-        part = cleared(terms)
+        (part,) = cleared(terms)
         if comparison == "==":
             equal.append(part)
         elif comparison != "!=":
@@ -168,16 +243,38 @@ def _clear(target: Polynomial, strict: bool, least: Mapping[str, int]) -> bool:
     return min(shifted.terms.values(), default=Fraction(0)) >= 0 and (not strict or shifted.coefficient() > 0)
 
 
-def _first_broken(target: Polynomial, comparison: Comparison, sizes: Sizes) -> dict[str, int] | None:
-    """The first allowed sizes at which the comparison fails: small ones in order, then powers of two up to SIZE."""
-    free = sizes.free
-    small = ([entry + 1 for entry in point] for point in lattice(len(free), RADIUS, least=0))
-    doubling = [2**k for k in range(SIZE.bit_length())]
-    large = product(doubling, repeat=len(free)) if len(doubling) ** len(free) <= POINTS else ()
-    for values in (*small, *sorted(large, key=lambda point: (max(point, default=0), sum(point)))):
-        point = dict(zip(free, values, strict=True))
-        value = target.evaluate(point)
-        fails = {"==": value != 0, "!=": value == 0, "<": value >= 0, "<=": value > 0, ">": value <= 0, ">=": value < 0}
-        if fails[comparison] and sizes.allows(Ray({name: (x, 0) for name, x in point.items()})):
-            return point
-    return None
+def decide(claim: Claim) -> Finding | None:
+    """A comparison of polynomials over sizes alone, at all sizes."""
+    relation = claim.relation
+    scope = {size.name for size in claim.sizes}
+    if not isinstance(relation, Compares) or claim.variables or not scope:
+        return None
+    if not all(names(term) <= scope for term in relation.chain.terms):
+        return None
+    return findings(claim, relation, ("proved", "exact witness"))
+
+
+def findings(claim: Claim, relation: Compares, grades: tuple[str, str]) -> Finding:
+    """What becomes of each link of a chain over sizes."""
+    sizes, terms = Sizes.of(claim), relation.chain.terms
+    proofs = []
+    for left, comparison, right in zip(terms, relation.chain.comparisons, terms[1:], strict=False):
+        answer = compared(left, comparison, right, sizes, relation.within)
+        if not answer.proof:
+            return refutation(answer, comparison, sizes, grades[1])
+        proofs.append(answer.proof)
+    detail = "; ".join(dict.fromkeys(proofs))
+    if not sizes.names:
+        values = [fraction_text(max(sum(part.values(), Fraction(0)) for part in _arguments(t, sizes))) for t in terms]
+        detail = str(Chain(tuple(map(Name, values)), relation.chain.comparisons))
+    return Finding("holds", grades[0], detail, ENGINE)
+
+
+def refutation(answer: Answer, comparison: Comparison, sizes: Sizes, grade: str, more: str = "") -> Finding:
+    """The sizes, given by equations or free, and both values there."""
+    ray = Ray({name: (value, 0) for name, value in answer.point.items()})
+    values = {name: sum(ray.along(part.sums[0]).values(), Fraction(0)) for name, part in sizes.equations.items()}
+    witness = tuple((name, str({**answer.point, **values}[name])) for name in sizes.names)
+    what = " ".join([fraction_text(answer.values[0]), NEGATED[comparison], fraction_text(answer.values[1])])
+    where = " ".join(f"{name}={value}" for name, value in witness)
+    return Finding("refuted", grade, f"{where}: {what}".removeprefix(": ") + more, ENGINE, witness)

@@ -116,8 +116,12 @@ class _Simplex:
             first + index: {number[name]: value for name, value in row.form.coefficients.items()}
             for index, row in enumerate(rows)
         }
-        self.upper = {first + i: (-row.form.constant, Fraction(-int(row.comparison == "<"))) for i, row in enumerate(rows)}
-        self.lower = {slack: self.upper[slack] for slack, row in zip(self.upper, rows, strict=True) if row.comparison == "=="}
+        self.upper = {
+            first + i: (-row.form.constant, Fraction(-int(row.comparison == "<"))) for i, row in enumerate(rows)
+        }
+        self.lower = {
+            slack: self.upper[slack] for slack, row in zip(self.upper, rows, strict=True) if row.comparison == "=="
+        }
         self.value: list[tuple[Fraction, Fraction]] = [(ZERO, ZERO)] * (first + len(rows))
 
     def run(self) -> tuple[Fraction, ...] | None:

@@ -13,6 +13,7 @@ from likewise.claims.claim import Between, Claim, Compares, Integers, OneOf, Rea
 from likewise.claims.limits import EXPONENT
 from likewise.claims.linear import Certificate, Form, Row, small_solution, solve
 from likewise.claims.tree import (
+    NEGATED,
     Binary,
     Call,
     Chain,
@@ -30,7 +31,6 @@ from likewise.claims.verdict import Finding, Undecided
 
 CASES, LARGEST, ELEMENTS = 256, 3, 12
 ENGINE = "linear arithmetic"
-NEGATED: dict[Comparison, Comparison] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 Value = tuple[Form, ...]  # a scalar has one entry and is not joined
 Link = tuple[Form, Comparison, Form]
@@ -268,7 +268,9 @@ def _search(claim: Claim, relation: Compares, sizes: dict[str, int]) -> tuple[di
     return count
 
 
-def _refutation(claim: Claim, relation: Compares, sizes: dict[str, int], point: dict[str, Fraction], link: Link) -> Finding:
+def _refutation(
+    claim: Claim, relation: Compares, sizes: dict[str, int], point: dict[str, Fraction], link: Link
+) -> Finding:
     left, comparison, right = link
     values = [fraction_text(form.at(point)) for form in (left, right)]
     witness = [(name, str(value)) for name, value in sizes.items()]

@@ -8,7 +8,7 @@ Of the rays the first lattice point is shown (smallest exponents, then fewest si
 declared), together with the first term, in printed order, that grows most along it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -16,10 +16,11 @@ from math import gcd, lcm
 
 from likewise.claims.claim import Bounded, Claim
 from likewise.claims.cone import Ray, Sizes, exponent_text, logarithm
-from likewise.claims.everywhere import never_negative
+from likewise.claims.everywhere import cleared, never_negative
 from likewise.claims.linear import Certificate, Form, Row, lattice, solve
-from likewise.claims.powers import Growth, Power, Sum, growth, polynomial, power, power_text, times
+from likewise.claims.powers import Magnitude, Power, Sum, magnitude, polynomial, power, power_text, times
 from likewise.claims.verdict import Finding, Undecided
+from likewise.polynomial import Polynomial
 
 SHORT, ALTERNATIVES, LISTED = 3, 3, 4
 Pair = tuple[Power, Power]  # small <= large
@@ -45,7 +46,12 @@ def printed(terms: Sum, order: Sequence[str]) -> list[Power]:
 
     def rank(key: Power) -> tuple:
         exponents = dict(key)
-        return -sum(exponents.values()), -max(exponents.values(), default=0), -terms[key], [-exponents.get(n, 0) for n in order]
+        return (
+            -sum(exponents.values()),
+            -max(exponents.values(), default=0),
+            -terms[key],
+            [-exponents.get(n, 0) for n in order],
+        )
 
     return sorted(terms, key=rank)
 
@@ -65,8 +71,8 @@ def dominated(small: Sequence[Power], large: Sequence[Power], rows: Sequence[Row
 class Question:
     """Is f in O(g) at these sizes? `whose` is put behind a term of f that escapes."""
 
-    f: Growth
-    g: Growth
+    f: Magnitude
+    g: Magnitude
     sizes: Sizes
     terms: tuple[tuple[Power, Fraction], ...]  # of f, as they are printed
     whose: str = ""
@@ -116,7 +122,7 @@ class Question:
 
 
 def _over_free(key: Power, sizes: Sizes) -> Sum:
-    return sizes.over_free(Growth(({key: Fraction(1)},))).sums[0]
+    return sizes.over_free(Magnitude(({key: Fraction(1)},))).sums[0]
 
 
 def _degree(ray: Ray, terms: Sum) -> Fraction:
@@ -129,10 +135,9 @@ def _solid(terms: Sum, sizes: Sizes) -> bool:
     """Whether a sum is at least a fixed share of its positive terms."""
     if all(value > 0 for value in terms.values()):
         return bool(terms)
-    above = {key: value for key, value in terms.items() if value > 0}
-    shares = [Fraction(1, 2**k) for k in range(1, 7)]
-    rests = [{key: value - share * above.get(key, 0) for key, value in terms.items()} for share in shares]
-    return any(never_negative(rest, sizes) for rest in rests)
+    (whole,) = cleared(terms)
+    above = Polynomial({key: value for key, value in whole.terms.items() if value > 0})
+    return any(never_negative(whole - Fraction(1, 2**k) * above, sizes) for k in range(1, 7))
 
 
 def primitive(small: Power, large: Power) -> Pair:
@@ -151,8 +156,8 @@ def suggestions(questions: Sequence[Question]) -> tuple[str, ...]:
     """Short assumptions under which every question is answered with yes.
 
     Each escaping term against each term of its bound is a candidate, in printed order. Candidates that suffice alone are
-    alternatives; if none does, the first candidate of every escaping term together. One that would stop a size from
-    growing is taken only when there is no other.
+    alternatives, without those that say more than another; if none suffices, the first candidate of every escaping term
+    together. One that stops a size from growing is taken only when there is no other.
     """
     sizes = questions[0].sizes
     options: list[list[Pair]] = []
@@ -161,22 +166,48 @@ def suggestions(questions: Sequence[Question]) -> tuple[str, ...]:
         options += [_candidates(key, bounds, sizes) for key, _ in question.escaping(sizes)]
 
     def suffice(*pairs: Pair) -> bool:
-        return not any(any(question.escaping(sizes.assuming(*pairs))) for question in questions)
+        narrower = sizes.assuming(*pairs)
+        return _possible(narrower) and not any(any(question.escaping(narrower)) for question in questions)
 
-    moving = _moving(sizes)
-    flat = list(dict.fromkeys(pair for each in options for pair in each))
-    alone = [pair for pair in flat if suffice(pair)]
-    alone = [pair for pair in alone if _moving(sizes.assuming(pair))]
-    alone = [pair for pair in alone if _moving(sizes.assuming(pair)) == moving] or alone[:1]
+    alone = [pair for pair in dict.fromkeys(pair for each in options for pair in each) if suffice(pair)]
+    growing = [pair for pair in alone if _moving(sizes.assuming(pair)) == _moving(sizes)]
+    alone = _weakest(growing or alone[:1], sizes)
     if alone:
         return tuple(_pair_text(pair, sizes) for pair in alone[:ALTERNATIVES])
     together = list(dict.fromkeys(each[0] for each in options if each))
-    if not all(options) or not suffice(*together) or not _moving(sizes.assuming(*together)):
+    if not all(options) or not suffice(*together):
         return ()
     for pair in list(together):
         others = [other for other in together if other != pair]
         together = others if suffice(*others) else together
     return (", ".join(_pair_text(pair, sizes) for pair in together),)
+
+
+def _weakest(pairs: list[Pair], sizes: Sizes) -> list[Pair]:
+    """Without those that imply another one; of equals the first stays."""
+    kept: list[Pair] = []
+    for place, pair in enumerate(pairs):
+        implied = [other for other in pairs if other != pair and _implies(pair, other, sizes)]
+        if all(_implies(other, pair, sizes) and pairs.index(other) > place for other in implied):
+            kept.append(pair)
+    return kept
+
+
+def _implies(pair: Pair, other: Pair, sizes: Sizes) -> bool:
+    """Whether, up to constant factors, the one assumption makes the other true."""
+    small, large = ([power for power in _over_free(side, sizes)] for side in other)
+    found = (dominated(small, large, rows) for rows in sizes.assuming(pair).cone)
+    return all(isinstance(point, Certificate) for point in found)
+
+
+def _possible(sizes: Sizes) -> bool:
+    """Whether some size can grow, or some small sizes are allowed."""
+    small = ({name: (entry + 1, 0) for name, entry in zip(sizes.free, point, strict=True)} for point in _small(sizes))
+    return bool(_moving(sizes)) or any(sizes.allows(Ray(point)) for point in small)
+
+
+def _small(sizes: Sizes) -> Iterable[tuple[int, ...]]:
+    return lattice(len(sizes.free), 1, least=0)
 
 
 def _candidates(key: Power, bounds: Sequence[Power], sizes: Sizes) -> list[Pair]:
@@ -223,7 +254,9 @@ def judge(order: str, questions: Mapping[str, Question], also: Sequence[str] = (
         ratio = "t" if exponent == 1 else f"t^{exponent_text(exponent)}"
         where = question.sizes.text(ray)
         detail = f"{question.first_term(ray)} escapes along {where} (ratio ~ {ratio})"
-        witness = tuple((name, value) for part in where.split(", ") for *names, value in [part.split("=")] for name in names)
+        witness = tuple(
+            (name, value) for part in where.split(", ") for *names, value in [part.split("=")] for name in names
+        )
         return Judgement(False, detail, witness, (*suggestions(asked), *also))
     return Judgement(True)
 
@@ -246,13 +279,13 @@ def _vanishing(question: Question) -> Judgement | None:
     return None
 
 
-def ask(f: Growth, g: Growth, sizes: Sizes, terms: Sequence[tuple[Power, Fraction]] = ()) -> dict[str, Question]:
+def ask(f: Magnitude, g: Magnitude, sizes: Sizes, terms: Sequence[tuple[Power, Fraction]] = ()) -> dict[str, Question]:
     """The two questions between a quantity and its bound; `terms` are those of f as a person sees them."""
     seen = tuple(terms) or _terms(f, sizes)
     return {"O": Question(f, g, sizes, seen), "Omega": Question(g, f, sizes, _terms(g, sizes), " of the bound")}
 
 
-def _terms(part: Growth, sizes: Sizes) -> tuple[tuple[Power, Fraction], ...]:
+def _terms(part: Magnitude, sizes: Sizes) -> tuple[tuple[Power, Fraction], ...]:
     return tuple((key, terms[key]) for terms in part.sums for key in printed(terms, sizes.names))
 
 
@@ -262,7 +295,7 @@ def decide(claim: Claim) -> Finding | None:
     if not isinstance(relation, Bounded) or isinstance(relation.quantity, str):
         return None
     sizes = Sizes.of(claim)
-    questions = ask(growth(relation.quantity), growth(relation.bound), sizes)
+    questions = ask(magnitude(relation.quantity), magnitude(relation.bound), sizes)
     judgement = judge(relation.order, questions)
     if judgement.holds:
         return Finding("holds", "proved", _reason(relation.order, questions), "order")

@@ -48,7 +48,7 @@ def power_text(factors: Power, order: Sequence[str] = (), coefficient: Fraction 
 
 
 @dataclass(frozen=True)
-class Growth:
+class Magnitude:
     """The minimum of some sums; one sum, mostly."""
 
     sums: tuple[Sum, ...]
@@ -58,11 +58,11 @@ class Growth:
     def positive(self) -> bool:
         return all(value > 0 for each in self.sums for value in each.values())
 
-    def scaled(self, factor: Fraction) -> "Growth":
-        return Growth(tuple({key: factor * value for key, value in each.items()} for each in self.sums), self.exact)
+    def scaled(self, factor: Fraction) -> "Magnitude":
+        return Magnitude(tuple({key: factor * value for key, value in each.items()} for each in self.sums), self.exact)
 
 
-def added(left: Growth, right: Growth) -> Growth:
+def added(left: Magnitude, right: Magnitude) -> Magnitude:
     """The sum; a minimum plus a sum is the minimum of the sums."""
     sums = []
     for a, b in _pairs(left, right):
@@ -70,10 +70,10 @@ def added(left: Growth, right: Growth) -> Growth:
         for key, value in b.items():
             total[key] = total.get(key, Fraction(0)) + value
         sums.append({key: value for key, value in total.items() if value})
-    return Growth(tuple(sums), left.exact and right.exact)
+    return Magnitude(tuple(sums), left.exact and right.exact)
 
 
-def multiplied(left: Growth, right: Growth) -> Growth:
+def multiplied(left: Magnitude, right: Magnitude) -> Magnitude:
     """The product; of minima only where nothing is negative."""
     exact = left.exact and right.exact
     if not (exact and len(left.sums) == len(right.sums) == 1) and not (left.positive and right.positive):
@@ -87,15 +87,15 @@ def multiplied(left: Growth, right: Growth) -> Growth:
             key = times(one, other)
             total[key] = total.get(key, Fraction(0)) + first * second
         sums.append({key: value for key, value in total.items() if value})
-    return Growth(tuple(sums), exact)
+    return Magnitude(tuple(sums), exact)
 
 
-def raised(base: Growth, exponent: Fraction) -> Growth:
+def raised(base: Magnitude, exponent: Fraction) -> Magnitude:
     """base^exponent: exact for powers of one term and for whole exponents, otherwise up to constant factors."""
     if abs(exponent) > EXPONENT:
         raise Undecided(f"an exponent beyond {EXPONENT}")
     if exponent.denominator == 1 and exponent >= 0:
-        result = Growth(({(): Fraction(1)},))
+        result = Magnitude(({(): Fraction(1)},))
         for _ in range(int(exponent)):
             result = multiplied(result, base)
         return result
@@ -105,47 +105,47 @@ def raised(base: Growth, exponent: Fraction) -> Growth:
         return _inverse(raised(base, -exponent))
     one_term = len(base.sums) == 1 and set(base.sums[0].values()) == {Fraction(1)} and len(base.sums[0]) == 1
     roots = tuple({times((), key, exponent): Fraction(1) for key in each} for each in base.sums)
-    return Growth(roots, base.exact and one_term)
+    return Magnitude(roots, base.exact and one_term)
 
 
-def _inverse(base: Growth) -> Growth:
+def _inverse(base: Magnitude) -> Magnitude:
     """1/min(a, b + c) grows like 1/a + min(1/b, 1/c)."""
-    parts = [Growth(tuple({times((), key, -1): 1 / value} for key, value in each.items())) for each in base.sums]
+    parts = [Magnitude(tuple({times((), key, -1): 1 / value} for key, value in each.items())) for each in base.sums]
     total = parts[0]
     for part in parts[1:]:
         total = added(total, part)
-    return Growth(total.sums, base.exact and len(base.sums) == 1 and len(base.sums[0]) == 1)
+    return Magnitude(total.sums, base.exact and len(base.sums) == 1 and len(base.sums[0]) == 1)
 
 
-def growth(node: Node | Text) -> Growth:
+def magnitude(node: Node | Text) -> Magnitude:
     """How an expression over sizes grows, or Undecided where that is not a matter of powers.
 
     >>> from likewise.claims.tree import Binary, Call, Name
-    >>> [*growth(Binary("*", Name("N"), Call("max", (Name("D"), Name("M"))))).sums[0]] == [
+    >>> [*magnitude(Binary("*", Name("N"), Call("max", (Name("D"), Name("M"))))).sums[0]] == [
     ...     (("D", 1), ("N", 1)), (("M", 1), ("N", 1))]
     True
     """
     match node:
         case Number(value):
-            return Growth(({(): value} if value else {},))
+            return Magnitude(({(): value} if value else {},))
         case Name(name):
-            return Growth(({((name, Fraction(1)),): Fraction(1)},))
+            return Magnitude(({((name, Fraction(1)),): Fraction(1)},))
         case Negative(operand):
-            return _negated(growth(operand))
+            return _negated(magnitude(operand))
         case Binary("+", left, right):
-            return added(growth(left), growth(right))
+            return added(magnitude(left), magnitude(right))
         case Binary("-", left, right):
-            return added(_single(growth(left)), _negated(growth(right)))
+            return added(_single(magnitude(left)), _negated(magnitude(right)))
         case Binary("*", left, right):
-            return multiplied(growth(left), growth(right))
+            return multiplied(magnitude(left), magnitude(right))
         case Binary("/", left, right):
-            return multiplied(growth(left), raised(growth(right), Fraction(-1)))
+            return multiplied(magnitude(left), raised(magnitude(right), Fraction(-1)))
         case Binary("^", base, exponent):
-            return raised(growth(base), _constant(exponent))
+            return raised(magnitude(base), _constant(exponent))
         case Call("sqrt", (argument,)):
-            return raised(growth(argument), Fraction(1, 2))
+            return raised(magnitude(argument), Fraction(1, 2))
         case Call("max" | "min" as function, arguments) if arguments:
-            return _extreme(function, [growth(argument) for argument in arguments])
+            return _extreme(function, [magnitude(argument) for argument in arguments])
         case Call("log", _):
             raise Undecided("logarithms are not decided")
         case Call(function, _):
@@ -153,47 +153,47 @@ def growth(node: Node | Text) -> Growth:
     raise Undecided(f"the order of {node} is not decided")
 
 
-def _extreme(function: str, parts: list[Growth]) -> Growth:
+def _extreme(function: str, parts: list[Magnitude]) -> Magnitude:
     if not all(part.positive for part in parts):
         raise Undecided(f"a difference inside {function}")
     total = parts[0]
     for part in parts[1:]:
-        total = added(total, part) if function == "max" else Growth((*total.sums, *part.sums))
-    return Growth(total.sums, exact=len(parts) == 1 and total.exact)
+        total = added(total, part) if function == "max" else Magnitude((*total.sums, *part.sums))
+    return Magnitude(total.sums, exact=len(parts) == 1 and total.exact)
 
 
-def _single(part: Growth) -> Growth:
+def _single(part: Magnitude) -> Magnitude:
     if not part.exact or len(part.sums) > 1:
         raise Undecided("a difference next to a maximum, a minimum or a root")
     return part
 
 
-def _negated(part: Growth) -> Growth:
+def _negated(part: Magnitude) -> Magnitude:
     return _single(part).scaled(Fraction(-1))
 
 
 def _constant(node: Node) -> Fraction:
-    (found,) = _single(growth(node)).sums
+    (found,) = _single(magnitude(node)).sums
     if set(found) - {()}:
         raise Undecided("an exponent that is not a number")
     return found.get((), Fraction(0))
 
 
-def _pairs(left: Growth, right: Growth) -> list[tuple[Sum, Sum]]:
+def _pairs(left: Magnitude, right: Magnitude) -> list[tuple[Sum, Sum]]:
     pairs = list(product(left.sums, right.sums))
     if len(pairs) > SUMS or any(len(a) + len(b) > TERMS for a, b in pairs):
         raise Undecided(f"more than {SUMS} minima, or {TERMS} terms")
     return pairs
 
 
-def of_polynomials(parts: Iterable[Polynomial]) -> Growth:
+def of_polynomials(parts: Iterable[Polynomial]) -> Magnitude:
     """The sum of polynomials, which grows like their maximum."""
     total = sum(parts, Polynomial())
-    return Growth(({tuple((name, Fraction(e)) for name, e in key): value for key, value in total.terms.items()},))
+    return Magnitude(({tuple((name, Fraction(e)) for name, e in key): value for key, value in total.terms.items()},))
 
 
-def polynomial(part: Growth) -> Polynomial | None:
-    """The polynomial that an exact growth is, or None."""
+def polynomial(part: Magnitude) -> Polynomial | None:
+    """The polynomial that an exact magnitude is, or None."""
     if not part.exact or len(part.sums) > 1:
         return None
     (terms,) = part.sums
