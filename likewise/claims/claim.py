@@ -260,8 +260,9 @@ class Claim:
     points: int = 8
     seed: int | None = None
     bounded: tuple[Fraction, Fraction] | None = None
-    said_by: str = ""
+    who: str = ""  # said it
     noticed: str = ""
+    note: str = ""
     row: int | None = None  # of the catalogue
     given_fields: frozenset[str] = field(default=frozenset())  # which fields were written, not left at their default
 
