@@ -13,8 +13,19 @@ import torch
 
 import tests.shapes
 
-# Before the first import of likewise: its signatures become checks, here and only here.
-jaxtyping.install_import_hook("likewise", "tests.shapes.check")
+# Before the first import of likewise: signatures become checks, here and only here. The other rooms have no shapes.
+ROOMS_WITH_TENSORS = (
+    "similarity",
+    "attention",
+    "networks",
+    "metric",
+    "training",
+    "gallery",
+    "difficulty",
+    "exits",
+    "reports",
+)
+jaxtyping.install_import_hook([f"likewise.{room}" for room in ROOMS_WITH_TENSORS], "tests.shapes.check")
 
 # torch.empty and its kin give NaN (the largest value for integers), so that output nobody wrote cannot pass for right.
 torch.use_deterministic_algorithms(True)

@@ -1,0 +1,181 @@
+"""Texts in, verdicts out: what every door calls."""
+
+import hashlib
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import likewise
+from likewise.checks import require, require_count
+from likewise.claims.claim import Claim
+from likewise.claims.documents import Stated
+from likewise.claims.engines import needs_torch
+from likewise.claims.parser import parse
+from likewise.claims.pool import Kind, Late, shared_pool
+from likewise.claims.tokens import Unparsed
+from likewise.claims.verdict import Verdict
+
+CEILING = 60.0  # seconds a claim may ask for, unless the caller says otherwise
+
+
+class _Space(str):
+    """R, R["D"], R["N", "D"]: sets for `given` in Python."""
+
+    __slots__ = ()
+
+    def __getitem__(self, dims: Any) -> str:
+        return f"R^({', '.join(map(str, dims))})" if isinstance(dims, tuple) else f"R^({dims})"
+
+
+R = _Space("R")
+
+
+def check(
+    text: str,
+    *,
+    id: str = "claim",
+    given: Mapping[str, str] | None = None,
+    seed: int = 0,
+    budget: float | None = None,
+    allow_code: bool = False,
+    strict: bool = False,
+) -> Verdict:
+    """Decide one claim: a block of lines, or one relation with its variables in `given`.
+
+    >>> print(check("dot(q, k) == dot(k, q)", given={"q": R["D"], "k": R["D"]}))
+    holds  claim  for every D (normal form)  [proved]
+    """
+    if "assert:" not in text and "\n" not in text.strip():
+        text = f"assert: {text}"
+    if given:
+        text = f"given: {'; '.join(f'{name} in {domain}' for name, domain in given.items())}\n{text}"
+    return check_claims([Stated(id, text)], seed=seed, budget=budget, allow_code=allow_code, strict=strict)[0]
+
+
+def check_claims(
+    stated: Sequence[Stated],
+    *,
+    seed: int = 0,
+    budget: float | None = None,
+    allow_code: bool = False,
+    strict: bool = False,
+    progress: Callable[[float, str], None] | None = None,
+) -> list[Verdict]:
+    """Decide many claims at once, in worker processes; the verdicts come in the order of the claims."""
+    require_count("check", "seed", seed, least=0)
+    require(budget is None or budget > 0, "check", "budget", "be a number of seconds above 0", budget)
+    asked = [_ask(each, seed, budget) for each in stated]
+    verdicts: list[Verdict] = [_inconclusive(each, each.reason) for each in asked]
+    places = [place for place, each in enumerate(asked) if each.claim is not None]
+
+    def answered(number: int, answer: "dict[str, Any] | Late") -> None:
+        each = asked[places[number]]
+        verdicts[places[number]] = _verdict(each, answer, strict)
+        done[0] += 1
+        if progress:
+            progress(done[0] / len(places), each.stated.id)
+
+    done = [0]
+    questions = [asked[place].question(allow_code) for place in places]
+    if questions:
+        shared_pool().ask_all(questions, answered)
+    return verdicts
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One claim on its way to a worker; without a claim there is a reason."""
+
+    stated: Stated
+    claim: Claim | None
+    seed: int
+    budget: float
+    started: float
+    reason: str = ""
+
+    def question(self, allow_code: bool) -> tuple[Kind, dict[str, Any], float]:
+        assert self.claim is not None
+        question = {
+            "text": self.stated.text,
+            "id": self.stated.id,
+            "seed": self.seed,
+            "budget": self.budget,
+            "allow_code": allow_code,
+            "folder": str(Path(self.stated.file).parent) if self.stated.file else "",
+        }
+        return "torch" if needs_torch(self.claim) else "pure", question, self.budget
+
+
+def _ask(stated: Stated, seed: int, budget: float | None) -> _Asked:
+    started = time.monotonic()
+    if stated.error:
+        return _Asked(stated, None, seed, 0.0, started, stated.error)
+    try:
+        claim = parse(stated.text, id=stated.id)
+    except Unparsed as reason:
+        return _Asked(stated, None, seed, 0.0, started, str(reason))
+    own = claim.seed if claim.seed is not None else _hashed(claim.statement, seed)
+    return _Asked(stated, claim, own, min(claim.budget, budget or CEILING), started)
+
+
+def _hashed(statement: str, seed: int) -> int:
+    """The seed of a claim: from what it says and what the user chose, so that an edit elsewhere changes nothing."""
+    return int.from_bytes(hashlib.sha256(f"{seed}\n{statement}".encode()).digest()[:6], "big")
+
+
+def _verdict(asked: _Asked, answer: "dict[str, Any] | Late", strict: bool) -> Verdict:
+    """A worker's answer, judged here: what is not of the agreed form is no verdict."""
+    if isinstance(answer, Late):
+        return _inconclusive(asked, f"{answer} ({asked.budget:g} s)" if "deadline" in str(answer) else str(answer))
+    found = answer.get("finding")
+    if not isinstance(found, dict) or found.get("verdict") not in ("holds", "refuted", "inconclusive"):
+        return _inconclusive(asked, "its worker's answer was not understood")
+    verdict, detail = found["verdict"], str(found["detail"])
+    if strict and found["grade"] == "not refuted":
+        verdict, detail = "inconclusive", f"{detail} (strict: not refuted is not enough)"
+    assert asked.claim is not None
+    return Verdict(
+        verdict=verdict,
+        grade=str(found["grade"]),
+        detail=detail,
+        engine=str(found["engine"]),
+        witness=_pairs(found["witness"]),
+        suggestions=tuple(map(str, found["suggestions"])),
+        numbers=_pairs(found["numbers"]),
+        **_known(asked, tuple(sorted(answer.get("versions", {}).items()))),
+    )
+
+
+def _inconclusive(asked: _Asked, reason: str) -> Verdict:
+    return Verdict(verdict="inconclusive", grade="none", detail=reason, **_known(asked, ()))
+
+
+def _known(asked: _Asked, versions: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    """What a verdict says of its claim, whatever was found."""
+    claim = asked.claim
+    here = (("likewise", likewise.__version__), ("python", platform.python_version()))
+    return {
+        "id": asked.stated.id,
+        "statement": claim.statement if claim else "",
+        "assumptions": tuple(map(str, claim.assumptions)) if claim else (),
+        "expect": claim.expect if claim else _expected(asked.stated.text),
+        "revises": claim.revises if claim else None,
+        "line": asked.stated.line,
+        "seed": asked.seed,
+        "budget": asked.budget,
+        "versions": here + versions,
+        "seconds": round(time.monotonic() - asked.started, 3),
+    }
+
+
+def _expected(text: str) -> Any:
+    """What an unparsed claim expects: a statement that cannot be read may be kept on purpose, as inconclusive."""
+    wanted = [line.partition(":")[2].strip() for line in text.splitlines() if line.strip().startswith("expect:")]
+    return "inconclusive" if wanted == ["inconclusive"] else None
+
+
+def _pairs(found: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), str(value)) for name, value in found)

@@ -1,0 +1,64 @@
+"""A process that decides claims: one JSON line in, one JSON line out, until its input ends.
+
+It never runs code of a claim: that is done in yet another process, by `confined`, and only where it is allowed.
+"""
+
+import json
+import sys
+from dataclasses import asdict, replace
+from typing import Any, TextIO
+
+from likewise.claims.engines import decide
+from likewise.claims.parser import parse
+from likewise.claims.tokens import Unparsed
+from likewise.claims.verdict import Finding
+
+MEMORY = {"pure": 2 << 30, "torch": 6 << 30}  # bytes of address space
+
+
+def main(kind: str) -> None:
+    """Serve until the other side closes the pipe."""
+    out = sys.stdout
+    sys.stdout = sys.stderr  # what an engine might print is no answer
+    _limit_memory(MEMORY[kind])
+    if kind == "torch":
+        import torch
+
+        torch.set_num_threads(1)
+    _say(out, {"ready": True})
+    for line in sys.stdin:
+        _say(out, answer(json.loads(line)))
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """The finding for one claim, as plain data; whatever goes wrong is a reason, not an end."""
+    try:
+        claim = replace(parse(question["text"], id=question["id"]), seed=question["seed"], budget=question["budget"])
+        found = decide(claim, allow_code=question["allow_code"], folder=question["folder"])
+    except Unparsed as reason:
+        found = Finding("inconclusive", "none", str(reason), engine="")
+    except MemoryError:
+        found = Finding("inconclusive", "none", "out of memory", engine="")
+    except Exception as error:  # a fault of an engine must not pass for a verdict
+        found = Finding("inconclusive", "none", f"internal error: {type(error).__name__}: {error}", engine="")
+    return {"finding": asdict(found), "versions": _versions()}
+
+
+def _say(out: TextIO, data: dict[str, Any]) -> None:
+    out.write(json.dumps(data) + "\n")
+    out.flush()
+
+
+def _limit_memory(most: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not on this system; the deadline remains
+        return
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard < 0 else min(most, hard), hard))
+
+
+def _versions() -> dict[str, str]:
+    """Of what took part."""
+    loaded = {name: sys.modules.get(name) for name in ("torch", "numpy", "mpmath")}
+    return {name: str(module.__version__) for name, module in loaded.items() if module is not None}

@@ -1,0 +1,54 @@
+"""Generated trees of expressions, for laws of the language."""
+
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import strategies as st
+
+from likewise.claims.expressions import COMPARISONS
+from likewise.claims.tree import (
+    Binary,
+    Call,
+    Chain,
+    Comparison,
+    Index,
+    Join,
+    Moment,
+    Name,
+    Negative,
+    Node,
+    Number,
+    Probability,
+    Transpose,
+)
+
+NAMES = ("x", "y", "D", "N")
+ONE_ARGUMENT = ("sqnorm", "sum", "max", "sqrt", "exp", "cos", "pairs", "relu", "I")
+
+# Only numbers that are written without a sign or a bar come out of one token.
+numbers = st.builds(lambda top, low: Number(Fraction(top, low)), st.integers(0, 999), st.sampled_from([1, 10, 100]))
+
+
+def chains(node: st.SearchStrategy[Node]) -> st.SearchStrategy[Chain]:
+    def joined(first: Node, second: Node, third: Node, signs: tuple[Comparison, Comparison], long: bool) -> Chain:
+        return Chain((first, second, third), signs) if long else Chain((first, second), signs[:1])
+
+    sign = st.sampled_from(COMPARISONS)
+    return st.builds(joined, node, node, node, st.tuples(sign, sign), st.booleans())
+
+
+def _larger(node: st.SearchStrategy[Node]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.builds(Binary, st.sampled_from("+-*/@^"), node, node),
+        st.builds(Negative, node),
+        st.builds(Transpose, node),
+        st.builds(lambda name, argument: Call(name, (argument,)), st.sampled_from(ONE_ARGUMENT), node),
+        st.builds(lambda left, right: Call("dot", (left, right)), node, node),
+        st.builds(lambda parts: Join(tuple(parts)), st.lists(node, min_size=1, max_size=3)),
+        st.builds(lambda body, places: Index(body, tuple(places)), node, st.lists(node, min_size=1, max_size=2)),
+        st.builds(Moment, st.sampled_from(["E", "Var"]), node),
+        st.builds(Probability, chains(node)),
+    )
+
+
+nodes: st.SearchStrategy[Any] = st.recursive(numbers | st.builds(Name, st.sampled_from(NAMES)), _larger, max_leaves=12)
