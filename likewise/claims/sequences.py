@@ -72,7 +72,7 @@ class ConfidenceSequence:
 class Betting:
     """An e-process against `low <= mean <= high`: wealth that grows only if that is false, P(ever >= 1/alpha) <= alpha.
 
-    (K+ + K-)/2 with K+ = prod 1 + l_i (x_i - high) and K- = prod 1 - l_i (x_i - low); an infinite end is not bet against.
+    (K+ + K-)/2 with K+ = prod 1 + l_i (x_i - high), K- = prod 1 - l_i (x_i - low); an infinite end is not bet against.
 
     >>> bool(Betting(0.5, 0.5, 1e-6).update(np.full(60, 0.9))[-1] > math.log(1e6))
     True
