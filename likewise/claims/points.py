@@ -15,8 +15,10 @@ from likewise.claims.claim import Between, Integers, OneOf, Reals, Variable
 from likewise.claims.coordinates import Coordinates
 from likewise.claims.questions import Question
 from likewise.claims.tree import Node, Number, children
+from likewise.claims.verdict import Undecided
 
 SIZES = 4  # the largest size that is tried with variables
+ENTRIES = 200  # of all variables of a point
 MANY = 4096  # size tuples tried without variables, and points of a finite domain
 
 
@@ -144,6 +146,8 @@ def points(question: Question, lengths: dict[str, int], level: Level) -> Iterato
         shapes[each.name] = tuple(at.whole(dim) for dim in question.dims(each))
         values = sorted((value for value in level.values if within(each.kind, value)), reverse=True)
         choices += [values] * prod(shapes[each.name])
+    if len(choices) > ENTRIES:
+        raise Undecided(f"a search over more than {ENTRIES} entries")
     filled = (
         entries
         for nonzero in range(len(choices) + 1)

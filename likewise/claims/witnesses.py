@@ -4,14 +4,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
-from likewise.claims.arrays import Array, Entry, broadcast
+from likewise.claims.arrays import Array, Entry
 from likewise.claims.balls import decimal
 from likewise.claims.claim import Claim, Integers, OneOf
-from likewise.claims.coordinates import COMPARISONS, Coordinates, sign
+from likewise.claims.coordinates import Coordinates, violated
 from likewise.claims.exponomials import form
 from likewise.claims.identities import proved, proved_at
-from likewise.claims.points import all_levels, finite, levels, ordered, points, sizes
+from likewise.claims.points import WHOLE, all_levels, finite, levels, ordered, points, sizes
 from likewise.claims.printing import value_text
 from likewise.claims.questions import Question, question
 from likewise.claims.suggestions import suggested
@@ -19,7 +20,7 @@ from likewise.claims.tree import Chain, Comparison, Node, Number, fraction_text
 from likewise.claims.verdict import Finding, Undecided
 
 CONTRARY: dict[Comparison, str] = {"==": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-SHARE = 0.5  # of the budget that the search may take
+SHARE = 0.3  # of the budget that the search may take
 
 
 @dataclass(frozen=True)
@@ -56,17 +57,25 @@ Judge = Callable[[Coordinates], str | None]  # what is seen at a point that viol
 def decide(claim: Claim) -> Finding | None:
     """Refuted by the simplest counterexample; proved if the domain is finite and was tried whole."""
     asked = question(claim)
-    if asked is None or proved(asked) is not None:
+    if asked is None or ((asked.variables or asked.sizes) and proved(asked) is not None):
         return None
     found = search(asked, lambda at: violation(at, asked.chain))
     if found.witness:
         return refuted(asked, found.witness, is_proved)
     if found.complete and found.tried and not found.reason:
-        cases = "exactly" if not asked.variables else f"all {found.tried} cases"
+        cases = f"all {found.tried} cases" if asked.variables else _shown(asked)
         return Finding("holds", "proved", cases, engine="witness")
     if not found.tried:
         raise Undecided(found.reason or "no point that was tried satisfies the assumptions")
     return None
+
+
+def _shown(asked: Question) -> str:
+    """A true chain of numbers with its values: 4 == 4."""
+    at = asked.complete({}, {})
+    terms = [array_text(at.evaluate(term)) for term in asked.chain.terms]
+    rest = (f" {comparison} {term}" for comparison, term in zip(asked.chain.comparisons, terms[1:], strict=True))
+    return terms[0] + "".join(rest)
 
 
 def is_proved(claim: Claim) -> bool:
@@ -77,13 +86,12 @@ def is_proved(claim: Claim) -> bool:
 
 def search(asked: Question, judge: Judge) -> Search:
     """Try whole numbers at every size, then other rationals, until the judge sees a violation."""
-    ends, found = time.monotonic() + SHARE * asked.claim.budget, Search()
-    complete = finite(asked)
-    stages = [all_levels(asked)] if complete and asked.variables else levels(asked)
-    for stage in stages:
+    ends, found, complete = time.monotonic() + SHARE * asked.claim.budget, Search(), finite(asked)
+    stages = levels(asked) if asked.variables else (WHOLE[:1],)
+    for stage in [all_levels(asked)] if complete and asked.variables else stages:
         for lengths in sizes(asked):
-            for level in stage:
-                for values in points(asked, lengths, level):
+            try:
+                for values in chain.from_iterable(points(asked, lengths, level) for level in stage):
                     if time.monotonic() > ends:
                         found.reason = found.reason or "the search for a counterexample took too long"
                         return found
@@ -92,6 +100,8 @@ def search(asked: Question, judge: Judge) -> Search:
                         shown = tuple((each.name, values[each.name]) for each in ordered(asked))
                         found.witness = Witness(lengths, shown, seen)
                         return found
+            except Undecided as reason:  # no such lengths, or too many entries
+                found.reason = found.reason or str(reason)
     found.complete = complete
     return found
 
@@ -122,19 +132,16 @@ def admissible(asked: Question, at: Coordinates) -> bool:
             return False
         if each is not None and isinstance(each.kind, OneOf | Integers):
             raise Undecided(f"{name} is given by an equation and by a set")
-    return all(violation(at, chain) is None for chain in asked.assumptions)
+    return all(violation(at, each) is None for each in asked.assumptions)
 
 
-def violation(at: Coordinates, chain: Chain) -> str | None:
+def violation(at: Coordinates, links: Chain) -> str | None:
     """What is seen where a comparison of the chain is false: `7 != 9`; None if the chain is true."""
-    terms = [at.evaluate(term) for term in chain.terms]
-    for place, comparison in enumerate(chain.comparisons):
-        left, right = terms[place], terms[place + 1]
-        signs = broadcast(lambda a, b: sign(a - b), left, right).entries
-        kept = any(signs) if comparison == "!=" else all(map(COMPARISONS[comparison], signs))
-        if not kept:
-            return _seen(chain.terms[place], left, comparison, chain.terms[place + 1], right)
-    return None
+    place = violated(at, links)
+    if place is None:
+        return None
+    left, right = links.terms[place], links.terms[place + 1]
+    return _seen(left, at.evaluate(left), links.comparisons[place], right, at.evaluate(right))
 
 
 def _seen(left: Node, a: Array, comparison: Comparison, right: Node, b: Array) -> str:
