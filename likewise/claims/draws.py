@@ -87,16 +87,19 @@ def _divide(left: Range, right: Range) -> Range:
 
 def _power(base: Range, exponent: Range) -> Range:
     if (exponent.low != exponent.high).any():
-        return _rising(np.exp)(_corners(np.multiply, exponent, _rising(np.log)(base)))
+        return _rising(np.exp)(_corners(np.multiply, exponent, _rising(np.log, 0)(base)))
     if (exponent.low < 0).any():
         return _divide(as_range(np.ones_like(base.low)), _power(base, Range(-exponent.low, -exponent.low)))
+    if (exponent.low != np.round(exponent.low)).any():
+        base = Range(base.low.clip(0), base.high.clip(0))  # a root of what is negative is no number
     ends = np.power(base.low, exponent.low), np.power(base.high, exponent.low)
     straddles = (base.low < 0) & (base.high > 0) & (exponent.low > 0) & (exponent.low % 2 == 0)
     return Range(np.where(straddles, 0.0, np.minimum(*ends)), np.maximum(*ends))
 
 
-def _rising(function: Callable[[Array], Array]) -> Callable[[Range], Range]:
-    return lambda value: Range(function(value.low), function(value.high))
+def _rising(function: Callable[[Array], Array], least: float = -np.inf) -> Callable[[Range], Range]:
+    """A function that grows where it is defined, from `least` on."""
+    return lambda value: Range(function(value.low.clip(least)), function(value.high.clip(least)))
 
 
 def _wave(function: Callable[[Array], Array]) -> Callable[[Range], Range]:
@@ -136,7 +139,7 @@ ON_RANGES: dict[str, Callable[..., Any]] = {
     "-": lambda a, b: Range(a.low - b.high, a.high - b.low),
     "*": lambda a, b: _corners(np.multiply, a, b), "/": _divide, "^": _power,
     "negative": lambda a: Range(-a.high, -a.low),
-    "exp": _rising(np.exp), "log": _rising(np.log), "sqrt": _rising(np.sqrt),
+    "exp": _rising(np.exp), "log": _rising(np.log, 0), "sqrt": _rising(np.sqrt, 0),
     "sin": _wave(np.sin), "cos": _wave(np.cos),
     "abs": _absolute, "@": _matrix_product,
     "max": lambda a, b: Range(np.maximum(a.low, b.low), np.maximum(a.high, b.high)),

@@ -43,7 +43,8 @@ SHARE = 0.4  # of the budget, for one way of deciding what is left without chanc
 
 def decide(claim: Claim) -> Finding | None:
     """Proved, or refuted with a point, where every expectation has an exact value."""
-    if not isinstance(claim.relation, Compares) or claim.program or not any(map(_chance, nodes(claim.relation))):
+    stated = [node for part in (claim.relation, *claim.assumptions) for node in nodes(part)]
+    if not isinstance(claim.relation, Compares) or claim.program or not any(map(_chance, stated)):
         return None
     try:
         exact = _for_every_size(claim)
@@ -182,9 +183,7 @@ def _at_lengths(claim: Claim) -> Finding | None:
             witness = tuple((name, str(n)) for name, n in lengths.items()) + found.witness
             return replace(found, detail=f"{place}{' ' if found.witness else ': '}{found.detail}", witness=witness)
         checked += [place] if found is not None and found.grade == "proved" else []
-    raise Undecided(
-        f"true for {', '.join(checked)}, not proved for every size" if checked else "no closed form for every size"
-    )
+    raise Undecided(f"true for {', '.join(checked)}, not proved for every size" if checked else "no closed form")
 
 
 def _given(claim: Claim, name: str) -> Fraction | None:

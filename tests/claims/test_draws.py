@@ -95,6 +95,9 @@ def test_no_draw_leaves_its_range(text: str, seed: int, width: float) -> None:
         ("sum(softmax([s, 1]))", 0, 2),
         ("(s^2 + 1)^(-1/2)", 5**-0.5, 1),
         ("2^s", 0.25, 4),
+        ("log(s)/2", -np.inf, np.log(2) / 2),
+        ("sqrt(s)", 0, 2**0.5),
+        ("(s + 2)^(1/2)", 0, 2),
     ],
 )
 def test_ranges_by_hand(text: str, low: float, high: float) -> None:

@@ -55,7 +55,8 @@ def test_right_law_is_never_refuted_and_equality_is_never_confirmed() -> None:
 def test_reports_can_be_replayed() -> None:
     text = FEATURES.format(law="sqrt(D)*I(D)")
     assert found(text) == found(text)
-    assert found(text, seed=1).witness != found(text, seed=2).witness or number(found(text, seed=1)) > 0
+    assert found(text, seed=1) == found(text, seed=1)
+    assert len({found(text, seed=seed).detail for seed in range(5)}) > 1
 
 
 def test_of_2000_true_claims_at_most_15_in_1000_are_refuted() -> None:
@@ -67,7 +68,7 @@ def test_of_2000_true_claims_at_most_15_in_1000_are_refuted() -> None:
         "given: s ~ Rademacher(3)\nassert: E[s[1]*s[2]] == 0",
     ]
     claims = [replace(parse(text), alpha=Fraction(1, 100)) for text in texts]
-    verdicts = [decide(replace(claims[trial % 4], seed=trial), draws=512) for trial in range(2000)]
+    verdicts = [decide(replace(claims[trial % 4], seed=trial), draws=256) for trial in range(2000)]
     assert sum(verdict is not None and verdict.verdict == "refuted" for verdict in verdicts) <= 30
 
 
