@@ -6,6 +6,7 @@ Its claims stand in catalogue/*.md. A row may have several: what needs an assump
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from likewise.claims.claim import Claim
 from likewise.claims.documents import file_claims
@@ -41,6 +42,11 @@ class Row:
     def unnoticed(self) -> bool:
         """Whether it is refuted and nobody saw it."""
         return self.refuted and self.noticed.startswith(UNNOTICED)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; the verdicts by their ids."""
+        ids = [verdict.id for verdict in self.verdicts]
+        return {"row": self.number, "who": self.who, "noticed": self.noticed, "decided": self.decided, "claims": ids}
 
 
 def catalogue_claims() -> list[Stated]:

@@ -126,6 +126,7 @@ def _markdown(file: str) -> str:
 
     if file == "-":
         return text_of(sys.stdin.buffer, "stdin")
+    require(Path(file).is_file(), "check", "file", "exist", file)
     with Path(file).open("rb") as opened:
         return text_of(opened, file)
 
@@ -137,10 +138,4 @@ def _plain(stated: "list[Stated]", verdicts: "list[Verdict]", catalogue: bool) -
     from likewise.claims.rows import rows, totals
 
     found = rows(stated, verdicts)
-    shown = [{"row": row.number, "who": row.who, "noticed": row.noticed, "decided": row.decided} for row in found]
-    claims = [[verdict.id for verdict in row.verdicts] for row in found]
-    return {
-        "totals": totals(found),
-        "rows": [{**row, "claims": ids} for row, ids in zip(shown, claims, strict=True)],
-        "verdicts": plain,
-    }
+    return {"totals": totals(found), "rows": [row.to_json() for row in found], "verdicts": plain}
