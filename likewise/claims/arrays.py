@@ -44,14 +44,18 @@ def scalar(value: Entry) -> Array:
     return Array((), (value,))
 
 
+def _bounded(count: int) -> None:
+    if count > ENTRIES:
+        raise Undecided(f"an exact array of more than {ENTRIES} entries")
+
+
 def filled(shape: tuple[int, ...], value: Callable[[tuple[int, ...]], Entry]) -> Array:
     """An array whose entry at each place is the value there.
 
     >>> filled((2, 2), lambda place: sum(place)).entries
     (0, 1, 1, 2)
     """
-    if prod(shape) > ENTRIES:
-        raise Undecided(f"an exact array of more than {ENTRIES} entries")
+    _bounded(prod(shape))
     return Array(shape, tuple(value(place) for place in places(shape)))
 
 
@@ -108,6 +112,7 @@ def matmul(left: Array, right: Array) -> Array:
     if left.shape[-1] != right.shape[0]:
         raise Undecided(f"({_text(left)}) @ ({_text(right)}) undefined")
     inner = range(right.shape[0])
+    _bounded(prod(rows) * prod(columns) * len(inner))
 
     def value(place: tuple[int, ...]) -> Entry:
         row, column = place[: len(rows)], place[len(rows) :]
@@ -131,6 +136,7 @@ def transpose(array: Array) -> Array:
 
 def outer(left: Array, right: Array) -> Array:
     """x_i·y_j."""
+    _bounded(len(left.entries) * len(right.entries))
     return Array((len(left.entries), len(right.entries)), tuple(a * b for a in left.entries for b in right.entries))
 
 
@@ -140,6 +146,7 @@ def pairs(array: Array) -> Array:
     >>> pairs(Array((3,), (2, 3, 5))).entries
     (6, 10, 15)
     """
+    _bounded(len(array.entries) ** 2)
     return lying([a * b for a, b in combinations(array.entries, 2)], like=[array])
 
 
@@ -203,8 +210,7 @@ def einsum(subscripts: str, arrays: Sequence[Array]) -> Array:
             if lengths.setdefault(letter, axis) != axis:
                 raise Undecided(f"subscript {letter} is {lengths[letter]} and {axis}")
     summed = [letter for letter in lengths if letter not in output]
-    if prod(lengths.values()) > ENTRIES:
-        raise Undecided(f"an exact einsum of more than {ENTRIES} products")
+    _bounded(prod(lengths.values()))
 
     def value(place: tuple[int, ...]) -> Entry:
         known = dict(zip(output, place, strict=True))

@@ -12,6 +12,10 @@ PRECISIONS = (64, 128, 256)  # bits
 Ball = Any  # an interval of mpmath, which has no types
 
 
+class Unseparated(Undecided):
+    """Raised where a number may be 0 as far as the highest precision sees."""
+
+
 def arithmetic(bits: int = 64) -> Any:
     """mpmath's interval arithmetic, at that precision; imported when a number is not rational, not before."""
     from mpmath import iv
@@ -140,7 +144,7 @@ def sign(value: Form | Fraction | int) -> int:
             return 1 if found.a > 0 else -1
     if value.is_zero():
         return 0
-    raise Undecided(f"no sign after {PRECISIONS[-1]} bits")
+    raise Unseparated(f"no sign after {PRECISIONS[-1]} bits")
 
 
 def decimal(value: Form, digits: int = 6) -> str:

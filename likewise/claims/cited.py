@@ -37,7 +37,7 @@ def decide(claim: Claim) -> Finding | None:
         return None
     cells = {name: cell for name, cell in printed.items() if name in used}
     pairs = zip(relation.chain.comparisons, pairwise(relation.chain.terms), strict=True)
-    found = [_Compared(left, sign, right, relation.within, cells) for sign, (left, right) in pairs]
+    found = [Compared(left, sign, right, relation.within, cells) for sign, (left, right) in pairs]
     worst = min(found, key=lambda compared: ("refuted", "inconclusive", "holds").index(compared.answer))
     if worst.answer == "inconclusive" and not cells:
         raise Undecided(f"{worst.detail}: too close to tell")
@@ -55,7 +55,7 @@ def decide(claim: Claim) -> Finding | None:
 
 
 @dataclass(frozen=True)
-class _Compared:
+class Compared:
     """One comparison, at the numbers as printed and over their rounding."""
 
     left: Node
@@ -132,8 +132,10 @@ def _not_above_zero(ends: Ends, strict: bool) -> Answer:
 
 
 def digits(value: Fraction, count: int) -> str:
-    """A few digits of a number of any size, where a float would overflow."""
-    return f"{Decimal(value.numerator) / Decimal(value.denominator):.{count}g}"
+    """A few digits of a number of any size."""
+    if value and not Fraction(1, 10**300) < abs(value) < 10**300:  # no float holds it
+        return f"{Decimal(value.numerator) / Decimal(value.denominator):.{count - 1}e}"
+    return f"{float(value):.{count}g}"
 
 
 def number_text(ends: Ends) -> str:
@@ -143,4 +145,4 @@ def number_text(ends: Ends) -> str:
     ('0.371308', '780')
     """
     exact = fraction_text(ends[0]) if ends[0] == ends[1] else ""
-    return exact if exact and "/" not in exact and len(exact) <= 12 else digits((ends[0] + ends[1]) / 2, 6)
+    return exact if exact and "/" not in exact and len(exact) <= 9 else digits((ends[0] + ends[1]) / 2, 6)

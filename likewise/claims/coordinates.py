@@ -224,14 +224,15 @@ def _choose(n: Array, k: Array) -> Array:
     count = k.scalar
     if not isinstance(count, Fraction) or count.denominator > 1 or not 0 <= count <= EXPONENT:
         raise Undecided("choose(n, k) needs a whole k")
-    return arrays.scalar(prod((n.scalar - i for i in range(int(count))), start=Fraction(1)) / factorial(int(count)))
+    falling = [n.scalar - i for i in range(int(count))]
+    return arrays.scalar(prod(falling[1:], start=falling[0]) / factorial(len(falling)) if falling else Fraction(1))
 
 
 SHAPED: dict[str, Callable[..., Array]] = {
     "dot": arrays.dot,
     "sqnorm": lambda array: arrays.scalar(arrays.total(value * value for value in array.entries)),
     "sum": lambda array: arrays.scalar(arrays.total(array.entries)),
-    "mean": lambda array: arrays.scalar(arrays.total(array.entries) / Fraction(len(array.entries))),
+    "mean": lambda array: arrays.scalar(arrays.total(array.entries) / len(array.entries)),
     "tr": arrays.trace,
     "vec": arrays.vector,
     "outer": arrays.outer,

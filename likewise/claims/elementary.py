@@ -139,3 +139,35 @@ def _replaced(atom: Atom, values: Mapping[Atom, Scalar]) -> Form:
         return of_atom(atom)
     inner = [substitute(of_key(part), values) for part in atom.parts]
     return inner[0] if atom.kind == "power" else FUNCTIONS[atom.name](*inner)
+
+
+def derivative(value: Form, by: Atom) -> Form:
+    """The partial derivative; Undecided where a max is in the way.
+
+    >>> from likewise.claims.exponomials import variable
+    >>> x = Atom("variable", "x")
+    >>> derivative(sin(of_atom(x)), x) == cos(of_atom(x))
+    True
+    """
+    total = form(0)
+    for (powers, exponent), coefficient in value.terms.items():
+        term = Form({(powers, exponent): coefficient})
+        if exponent:
+            total = total + term * derivative(of_key(exponent), by)
+        for atom, e in powers:
+            inner = _inner_derivative(atom, by)
+            if inner.terms:
+                rest = Form({(tuple(pair for pair in powers if pair[0] != atom), exponent): coefficient})
+                total = total + rest * _replaced(atom, {}) ** (Fraction(e) - 1) * inner * Fraction(e)
+    return total
+
+
+def _inner_derivative(atom: Atom, by: Atom) -> Form:
+    if atom == by or not any(by in of_key(part).atoms() for part in atom.parts):
+        return form(int(atom == by))
+    inside = of_key(atom.parts[0])
+    if atom.kind == "power":
+        return derivative(inside, by)
+    if atom.name == "log":
+        return derivative(inside, by) / inside
+    raise Undecided(f"{atom.name} has no derivative everywhere")

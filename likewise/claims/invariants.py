@@ -225,7 +225,7 @@ def _exp(value: Value) -> Value:
     for product, coefficient in value.terms.items():
         if not coefficient.terms:
             continue
-        factor = f"exp({text(coefficient)}*{'*'.join(product)})"
+        factor = f"exp({'' if coefficient == 1 else text(coefficient) + '*'}{'*'.join(product)})"
         result = times(result, named(factor, value.length) if product else elementary.exp(coefficient))
     return result
 

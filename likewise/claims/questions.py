@@ -129,8 +129,13 @@ def question(claim: Claim) -> Question | None:
     free = {each.name for each in claim.variables if not each.random} | {each.name for each in claim.sizes}
     if any(_foreign(node) for node in used) or not set().union(*map(names, used)) <= free:
         return None
+    return quantified(claim, claim.relation)
+
+
+def quantified(claim: Claim, relation: Compares) -> Question:
+    """The same without looking into the terms: what is random is left to whoever asks."""
     variables = tuple(each for each in claim.variables if not each.random)
-    asked = Question(claim, _spelled(claim.relation), claim.assumptions, variables, tuple(s.name for s in claim.sizes))
+    asked = Question(claim, _spelled(relation), claim.assumptions, variables, tuple(s.name for s in claim.sizes))
     for each in claim.sizes:
         if each.equation is not None:
             asked = _solve(asked, each.name, each.equation)

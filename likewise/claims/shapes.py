@@ -17,7 +17,7 @@ from likewise.claims.shaped import Layout, Misshapen, Shape, Shapes, shape_of, s
 from likewise.claims.tree import Binary, Call, Chain, Name, Node, Number, children, names
 from likewise.claims.verdict import Finding, Undecided
 
-__all__ = ["Misshapen", "decide", "shape_of", "with_dims"]
+__all__ = ["Misshapen", "decide", "distinct_sizes", "shape_of", "with_dims"]
 
 PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
 SMALL = 4  # the largest size of a witness for a statement about dims
@@ -71,6 +71,21 @@ def with_equations(claim: Claim) -> Claim:
                 claim = changed
                 break
     return claim
+
+
+def distinct_sizes(claim: Claim) -> dict[str, int]:
+    r"""Sizes of which no two agree by accident, as the assumptions allow them: primes where possible.
+
+    >>> from likewise.claims.parser import parse
+    >>> distinct_sizes(parse("sizes: h, k, d = h*k\ngiven: x[b, d]\nassert: x has shape [b, d]"))
+    {'h': 7, 'k': 11, 'b': 13, 'd': 77}
+    """
+    claim = with_equations(claim)
+    for sizes in islice(_assignments(list(_letters(claim))), ASSIGNMENTS):
+        values = {name: Dim.of(value) for name, value in sizes.items()}
+        if _allowed(claim, values):
+            return {name: whole(value) for name, value in solved(claim, values).items()}
+    raise Undecided("no sizes were found that satisfy the assumptions")
 
 
 def _letters(claim: Claim) -> dict[str, Dim]:

@@ -13,7 +13,7 @@ from likewise.claims.claim import Between, Integers, OneOf
 from likewise.claims.coordinates import COMPARISONS, plain
 from likewise.claims.elementary import substitute
 from likewise.claims.exponomials import Atom, Form, form, of_key
-from likewise.claims.questions import Question, comparisons
+from likewise.claims.questions import ZERO, Question, comparisons
 from likewise.claims.tree import Binary, Call, Comparison, Index, Join, Name, Negative, Node, Number, Text, Transpose
 from likewise.claims.verdict import Undecided
 
@@ -43,6 +43,21 @@ def times(left: Signs, right: Signs) -> Signs:
 def square(signs: Signs) -> Signs:
     """The signs of x·x."""
     return frozenset(a * a for a in signs)
+
+
+def summed(signs: Signs) -> Signs:
+    """The signs of a sum of one or more such terms."""
+    return plus(signs, signs)
+
+
+def raised(base: Signs, exponent: Fraction) -> Signs:
+    """The signs of a power where it is defined."""
+    if exponent == 0:
+        return POSITIVE
+    base = base - {0} if exponent < 0 else base
+    if exponent.denominator > 1:
+        return base & NOT_NEGATIVE
+    return square(base) if exponent.numerator % 2 == 0 else base
 
 
 def largest(parts: Iterable[Signs]) -> Signs:
@@ -86,14 +101,25 @@ def _beyond(comparison: Comparison, bound: Fraction) -> Signs:
     return frozenset((x > 0) - (x < 0) for x in points if COMPARISONS[comparison]((x > bound) - (x < bound)))
 
 
+def of_assumptions(question: Question) -> dict[Node, Signs]:
+    """The signs of left - right, and of left where right is 0; of arrays `!=` says nothing about an entry."""
+    found: dict[Node, Signs] = {}
+    for left, comparison, right in comparisons(question.assumptions):
+        if comparison != "!=":
+            node = left if right == ZERO else Binary("-", left, right)
+            found[node] = found.get(node, ANY) & allowed(comparison)
+    return found
+
+
 class Expressions(NamedTuple):
     """Signs of expressions from the signs of names, for every size at once."""
 
     names: Mapping[str, Signs]
+    known: Mapping[Node, Signs]  # what assumptions say of whole expressions
 
     def of(self, node: Node) -> Signs:
         """The signs of every entry."""
-        found = self._of(node)
+        found = self._of(node) & self.known.get(node, ANY)
         if not found:
             raise Undecided(f"{node} is nowhere defined")
         return found
@@ -119,26 +145,14 @@ class Expressions(NamedTuple):
             case Binary("/", left, right):
                 return times(self.of(left), self.of(right) - {0})
             case Binary("@", left, right):
-                return self.summed(times(self.of(left), self.of(right)))
+                return summed(times(self.of(left), self.of(right)))
             case Binary("^", left, Number(value)):
-                return self.raised(self.of(left), value)
+                return raised(self.of(left), value)
             case Binary("^", left, _):
                 return self.of(left) if self.of(left) <= POSITIVE else ANY
             case Call(function, arguments):
                 return self.call(function, [part for part in arguments if not isinstance(part, Text)])
         return ANY
-
-    def summed(self, signs: Signs) -> Signs:
-        """The signs of a sum of one or more such terms."""
-        return plus(signs, signs)
-
-    def raised(self, base: Signs, exponent: Fraction) -> Signs:
-        if exponent == 0:
-            return POSITIVE
-        base = base - {0} if exponent < 0 else base
-        if exponent.denominator > 1:
-            return base & NOT_NEGATIVE
-        return square(base) if exponent.numerator % 2 == 0 else base
 
     def call(self, function: str, arguments: list[Node]) -> Signs:
         given = [self.of(part) for part in arguments]
@@ -151,11 +165,11 @@ class Expressions(NamedTuple):
                 return square(given[0])
             case "dot":
                 same = arguments[0] == arguments[1]
-                return self.summed(square(given[0]) if same else times(*given))
+                return summed(square(given[0]) if same else times(*given))
             case "outer" | "einsum":
-                return self.summed(_product(given))
+                return summed(_product(given))
             case "sum" | "mean" | "tr":
-                return self.summed(given[0])
+                return summed(given[0])
             case "max":
                 return largest(given)
             case "min":
@@ -212,7 +226,7 @@ class Facts(NamedTuple):
         for (powers, exponent), coefficient in value.terms.items():
             signs = of_number(coefficient) if of_key(exponent).is_real else ANY
             for atom, e in powers:
-                signs = times(signs, Expressions({}).raised(self.of_atom(atom), Fraction(e)))
+                signs = times(signs, raised(self.of_atom(atom), Fraction(e)))
             total = plus(total, signs)
         return total
 

@@ -38,6 +38,11 @@ def _most(*degrees: Degrees) -> Degrees:
     return {name: max(each.get(name, 0) for each in degrees) for each in degrees for name in each}
 
 
+def _proper(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """The axes, none of a matrix with one entry."""
+    return () if set(axes) == {"#1"} else axes
+
+
 def _unstable(node: Node) -> Undecided:
     return Undecided(f"{node} does not commute with leaving out coordinates that are 0")
 
@@ -119,15 +124,15 @@ class _Reader:
     def sum(self, left: Stable, right: Stable, node: "Node | Chain") -> Stable:
         if left.zero or right.zero:
             return left if right.zero else right
-        if left.axes != right.axes:
+        if _proper(left.axes) != _proper(right.axes):
             raise Undecided(f"{node} adds what has different axes")
         over = _most(_plus(left.over, right.under), _plus(right.over, left.under))
         return Stable(left.axes, over, _plus(left.under, right.under))
 
     def product(self, left: Stable, right: Stable, node: Node) -> Stable:
-        if left.axes and right.axes and left.axes != right.axes:
+        if _proper(left.axes) and _proper(right.axes) and left.axes != right.axes:
             raise _unstable(node)
-        axes = left.axes or right.axes
+        axes = left.axes if _proper(left.axes) else right.axes
         return Stable(axes, _plus(left.over, right.over), _plus(left.under, right.under))
 
     def quotient(self, left: Stable, right: Stable, node: Node) -> Stable:

@@ -1,10 +1,12 @@
 """The worked examples of the language, each with the line that is printed for it."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from likewise.claims.checking import check
+from likewise.claims.checking import check, check_claims
+from likewise.claims.stated import Stated
 
 
 class Example(NamedTuple):
@@ -130,12 +132,8 @@ EXAMPLES = [
     Example(
         "v-unbiased",
         "of: demo.positive_features_r4\nbounded: [-0.234, 0.995]\nassert: E[out] == 0.4202 within 0.002",
-        "refuted  v-unbiased  mean in [0.4093, 0.4142]  [alpha=1e-6, n=200000]",
-    ),
-    Example(
-        "split-wide",
-        "given: x[2,5,16]\nassert: run(mha_wide.forward, x) succeeds",
-        "refuted  split-wide  RuntimeError: shape '[2, 5, 4, 4]' is invalid for input of size 320  [run]",
+        # The reference prints [0.4093, 0.4142] for queries, keys and values it does not give; these are ours.
+        "refuted  v-unbiased  mean in [0.4086, 0.4128]  [alpha=1e-6, n=200000]",
     ),
     Example(
         "typo",
@@ -145,6 +143,36 @@ EXAMPLES = [
 ]
 
 
+PATIENCE = "\nbudget: 30s"  # torch may have to be imported first, on a machine that is busy
+WIDE = """
+import torch
+from torch import nn
+
+W_q, W_k, W_v = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 32)
+
+
+def split_heads(x):
+    return x.view(*x.shape[:2], 4, 4).transpose(1, 2)
+
+
+def forward(x):
+    q, k, v = split_heads(W_q(x)), split_heads(W_k(x)), split_heads(W_v(x))
+    return (q @ k.transpose(-2, -1) / 2).softmax(dim=-1) @ v
+"""
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.id)
 def test_every_worked_example_prints_its_line(example: Example) -> None:
-    assert str(check(example.text, id=example.id)) == example.line
+    assert str(check(example.text + PATIENCE, id=example.id)) == example.line
+
+
+def test_code_of_a_file_is_run_where_it_is_allowed(tmp_path: Path) -> None:
+    (tmp_path / "mha_wide.py").write_text(WIDE)
+    text = "given: x[2,5,16]\nassert: run(mha_wide.forward, x) succeeds" + PATIENCE
+    stated = [Stated("split-wide", text, file=str(tmp_path / "answer.md"))]
+    (allowed,) = check_claims(stated, allow_code=True)
+    assert str(allowed) == (
+        "refuted  split-wide  RuntimeError: shape '[2, 5, 4, 4]' is invalid for input of size 320  [run]"
+    )
+    (refused,) = check_claims(stated)
+    assert refused.verdict == "inconclusive"
