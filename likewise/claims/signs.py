@@ -83,6 +83,11 @@ def of_names(question: Question) -> dict[str, Signs]:
             case _:
                 found[each.name] = ANY
     for left, comparison, right in comparisons(question.assumptions):
+        match left:
+            case Call("min", (Name() as entries,)) if comparison in (">", ">="):
+                left = entries  # what the least entry is above, every entry is
+            case Call("max", (Name() as entries,)) if comparison in ("<", "<="):
+                left = entries
         if isinstance(left, Name) and isinstance(right, Number) and left.name in found:
             array = any(each.name == left.name and question.dims(each) for each in question.variables)
             if comparison != "!=" or not array:  # of an array it only says that some entry differs
