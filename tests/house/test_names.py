@@ -66,6 +66,7 @@ NAMES = {
         "vit",
         "with_attends",
     ],
+    "likewise.polynomial": ["Monomial", "Polynomial", "interpolate", "monomial"],
     "likewise.reports": ["Comparison", "Form", "compare", "compare_random"],
 }
 
