@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from likewise.checks import refuse, require
 from likewise.claims.limits import DOCUMENT
@@ -62,11 +62,15 @@ def file_claims(path: Path) -> list[Stated]:
     if reader is None:
         refuse("check", "file", f"end in {', '.join(READERS)}", path)
     with path.open("rb") as file:
-        content = file.read(4 * DOCUMENT + 1)  # enough to be too long, in any letters
+        return reader(text_of(file, str(path)), file=str(path))
+
+
+def text_of(file: BinaryIO, name: str) -> str:
+    """The text of a file, or as much of it as makes it too long for all readers."""
     try:
-        return reader(content.decode("utf-8-sig"), file=str(path))
+        return file.read(4 * DOCUMENT + 4).decode("utf-8-sig")
     except UnicodeDecodeError:
-        refuse("check", "file", "be text in UTF-8", path)
+        refuse("check", "file", "be text in UTF-8", name)
 
 
 READERS = {

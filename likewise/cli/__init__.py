@@ -14,6 +14,7 @@ import typer
 
 import likewise
 from likewise.cli.attention import attention_app
+from likewise.cli.check import EXAMPLES, check
 from likewise.cli.terminal import Json, examples, progress_bar
 
 REPORT_EXTRA = {"jinja2", "sklearn"}
@@ -29,6 +30,7 @@ app = typer.Typer(
     ),
 )
 app.add_typer(attention_app, name="attention")
+app.command(epilog=EXAMPLES)(check)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -24,9 +24,10 @@ ROOMS = [
     "exits",
     "claims",
     "reports",
-    "cli",
+    "pytest_plugin",
     "mcp",
     "web",
+    "cli",
 ]
 DOORS = {"cli", "mcp", "web"}
 
@@ -55,7 +56,7 @@ FILES = {
         "diagnosing",
     ],
     "networks": ["segments", "inception", "facenet", "resnet", "attends", "transformer", "vit", "language"],
-    "cli": ["terminal", "attention"],
+    "cli": ["terminal", "attention", "verdicts", "check", "mcp"],
 }
 
 FILE_LINES = 400
