@@ -55,7 +55,8 @@ FILES = {
         "diagnosing",
     ],
     "networks": ["segments", "inception", "facenet", "resnet", "attends", "transformer", "vit", "language"],
-    "cli": ["terminal", "attention"],
+    "cost": ["operations", "counting", "growth"],
+    "cli": ["terminal", "attention", "cost"],
 }
 
 FILE_LINES = 400
