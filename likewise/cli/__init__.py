@@ -15,6 +15,7 @@ import typer
 import likewise
 from likewise.cli.attention import attention_app
 from likewise.cli.check import EXAMPLES, check
+from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
 from likewise.cli.terminal import Json, examples, progress_bar
 
 REPORT_EXTRA = {"jinja2", "sklearn"}
@@ -27,10 +28,12 @@ app = typer.Typer(
         "likewise tour",
         "likewise attention --features elu --causal",
         "likewise attention diagnose layer.safetensors --causal",
+        "likewise cost mqa_step --b 8 --n 4096 --h 16 --k 64 --d 1024",
     ),
 )
 app.add_typer(attention_app, name="attention")
 app.command(epilog=EXAMPLES)(check)
+app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(show_cost)
 
 
 def main(arguments: list[str] | None = None) -> None:
