@@ -14,10 +14,9 @@ from typing import Literal
 
 from likewise.claims.claim import Cell, Claim, Compares, Tolerance
 from likewise.claims.spans import Ends, ends_of, point
-from likewise.claims.tree import Binary, Call, Comparison, Node, Number, fraction_text, names
+from likewise.claims.tree import NEGATED, Binary, Call, Comparison, Node, Number, fraction_text, names
 from likewise.claims.verdict import Finding, Undecided
 
-OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 Answer = Literal["holds", "refuted", "inconclusive"]
 
 
@@ -75,7 +74,7 @@ class Compared:
     def detail(self) -> str:
         left, right = (ends_of(side, self._printed) for side in (self.left, self.right))
         if not self.cells:
-            sign = OPPOSITE[self.sign] if self.answer == "refuted" else self.sign
+            sign = NEGATED[self.sign] if self.answer == "refuted" else self.sign
             within = f" within {self.within}" if self.within else ""
             return f"{number_text(left)} {sign} {number_text(right)}{within}"
         text, shown = number_text(left), self.left

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Literal
 
 from likewise.claims.claim import Claim, Normal, Rademacher, Reals, Uniform
-from likewise.claims.dims import ONE, Dim, dim_of
+from likewise.claims.dims import ONE, dim_of, product, value_of
 from likewise.claims.tree import (
     Binary,
     Call,
@@ -28,9 +28,10 @@ from likewise.claims.tree import (
     names,
 )
 from likewise.claims.verdict import Undecided
+from likewise.polynomial import Polynomial
 
 Layout = Literal["rows", "columns"]
-HALF = Dim.of(Fraction(1, 2))
+HALF = Polynomial.constant(Fraction(1, 2))
 EINSUM = re.compile(r"[A-Za-z,]*")
 QUANTITIES = frozenset({"cost", "traffic", "params", "peak", "saved", "count"})
 ELEMENTWISE = frozenset({"abs", "sqrt", "exp", "log", "sin", "cos", "relu", "softmax"})
@@ -39,7 +40,7 @@ ELEMENTWISE = frozenset({"abs", "sqrt", "exp", "log", "sin", "cos", "relu", "sof
 class Misshapen(Exception):
     """Operands that do not fit; `sides` are the two dims that would have to be equal, if it is two."""
 
-    def __init__(self, reason: str, sides: tuple[Dim, ...] = (), numbers_say_more: bool = False) -> None:
+    def __init__(self, reason: str, sides: tuple[Polynomial, ...] = (), numbers_say_more: bool = False) -> None:
         super().__init__(reason)
         self.sides, self.numbers_say_more = sides, numbers_say_more
 
@@ -48,7 +49,7 @@ class Misshapen(Exception):
 class Shape:
     """Dims; a `vector` has two, one of them 1 by its layout, and may be said to have just the other."""
 
-    dims: tuple[Dim, ...] = ()
+    dims: tuple[Polynomial, ...] = ()
     vector: bool = False
 
     @property
@@ -56,21 +57,18 @@ class Shape:
         return all(dim == ONE for dim in self.dims)
 
     @property
-    def entries(self) -> Dim:
+    def entries(self) -> Polynomial:
         """How many numbers it holds."""
-        total = ONE
-        for dim in self.dims:
-            total = total * dim
-        return total
+        return product(*self.dims)
 
     @property
-    def length(self) -> Dim:
+    def length(self) -> Polynomial:
         """Of a vector, which has one row or one column; Misshapen for anything wider."""
         if self.dims and not (len(self.dims) == 2 and ONE in self.dims):
             raise Misshapen(f"{self} is no vector")
         return self.entries
 
-    def fits(self, dims: tuple[Dim, ...]) -> bool:
+    def fits(self, dims: tuple[Polynomial, ...]) -> bool:
         """Whether `has shape [dims]` is true of it."""
         if all(dim == ONE for dim in dims) and self.scalar:
             return True
@@ -93,12 +91,12 @@ def shape_of(claim: Claim, node: Node, sizes: Mapping[str, int]) -> tuple[int, .
     >>> shape_of(claim, claim.relation.body, {"D": 7})
     (7, 7)
     """
-    values = solved(claim, {name: Dim.of(value) for name, value in sizes.items()})
+    values = solved(claim, {name: Polynomial.constant(value) for name, value in sizes.items()})
     found = Shapes(claim, values, claim.layout).of(node)
     return tuple(whole(dim) for dim in found.dims)
 
 
-def solved(claim: Claim, values: Mapping[str, Dim]) -> dict[str, Dim]:
+def solved(claim: Claim, values: Mapping[str, Polynomial]) -> dict[str, Polynomial]:
     """All sizes of the claim, given those that no equation gives; d = h*k follows from h and k."""
     found = dict(values)
     waiting = [size for size in claim.sizes if size.name not in found]
@@ -111,9 +109,9 @@ def solved(claim: Claim, values: Mapping[str, Dim]) -> dict[str, Dim]:
     return found
 
 
-def whole(dim: Dim) -> int:
+def whole(dim: Polynomial) -> int:
     """A dim at known sizes as a count."""
-    value = dim.constant
+    value = value_of(dim)
     if value is None or value.denominator > 1 or value < 0:
         raise Undecided(f"a dim is {dim}, which is no whole number")
     return int(value)
@@ -121,10 +119,10 @@ def whole(dim: Dim) -> int:
 
 @dataclass(frozen=True)
 class Shapes:
-    """The rules at sizes that are letters (Dim.of("D")) or numbers (Dim.of(7)): one text for both."""
+    """The rules at sizes that are letters (polynomials) or numbers (constants): one text for both."""
 
     claim: Claim
-    sizes: Mapping[str, Dim]
+    sizes: Mapping[str, Polynomial]
     layout: Layout
 
     def of(self, node: Node) -> Shape:
@@ -153,12 +151,12 @@ class Shapes:
                 return self._called(function, arguments)
         raise Undecided(f"the shape of {node} is not known")
 
-    def vector(self, length: Dim, layout: Literal["row", "col"] | None = None) -> Shape:
+    def vector(self, length: Polynomial, layout: Literal["row", "col"] | None = None) -> Shape:
         """A vector of that length as it lies in a matrix formula."""
         lies = layout or ("row" if self.layout == "rows" else "col")
         return Shape((ONE, length) if lies == "row" else (length, ONE), vector=True)
 
-    def dim(self, node: Node) -> Dim:
+    def dim(self, node: Node) -> Polynomial:
         """An expression over sizes, at these sizes."""
         return dim_of(node, self.sizes)
 
@@ -192,9 +190,7 @@ class Shapes:
         return self.vector(lengths[0], layout)
 
     def _joined(self, parts: list[Shape]) -> Shape:
-        length = Dim()
-        for part in parts:
-            length = length + part.length
+        length = sum((part.length for part in parts), Polynomial())
         lies = {part.dims[0] == ONE for part in parts if not part.scalar}
         return self.vector(length, None if len(lies) != 1 else "row" if lies == {True} else "col")
 
@@ -223,7 +219,7 @@ class Shapes:
             return self.vector(shapes[0].entries)
         if function == "pairs":
             length = shapes[0].length
-            return self.vector(length * (length - ONE) * HALF)
+            return self.vector(product(length, length - 1, HALF))
         if function == "outer":
             return Shape((shapes[0].length, shapes[1].length))
         if function == "einsum":
@@ -272,7 +268,7 @@ def multiplied(left: Shape, right: Shape) -> Shape:
     return Shape((*(batches.pop() if batches else ()), left.dims[-2], right.dims[-1]))
 
 
-def contracted(equation: str, operands: list[str], shapes: list[Shape]) -> tuple[Dim, ...]:
+def contracted(equation: str, operands: list[str], shapes: list[Shape]) -> tuple[Polynomial, ...]:
     """The dims einsum gives; every subscript has one size wherever it stands."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     if not EINSUM.fullmatch(inputs + output):
@@ -280,7 +276,7 @@ def contracted(equation: str, operands: list[str], shapes: list[Shape]) -> tuple
     subscripts = inputs.split(",")
     if len(subscripts) != len(operands):
         raise Misshapen(f"{equation} names {len(subscripts)} operands, there are {len(operands)}")
-    seen: dict[str, tuple[Dim, str]] = {}
+    seen: dict[str, tuple[Polynomial, str]] = {}
     for letters, operand, shape in zip(subscripts, operands, shapes, strict=True):
         dims = (shape.entries,) if shape.vector else shape.dims
         if len(letters) != len(dims):

@@ -11,11 +11,12 @@ from fractions import Fraction
 from itertools import combinations, islice, pairwise, permutations, product
 
 from likewise.claims.claim import Claim, Compares, HasShape, Reals, Size
-from likewise.claims.dims import ONE, Dim, dim_of
+from likewise.claims.dims import ONE, dim_of, node_of, value_of
 from likewise.claims.expressions import rebuilt
 from likewise.claims.shaped import Layout, Misshapen, Shape, Shapes, shape_of, solved, together, whole
-from likewise.claims.tree import Binary, Call, Chain, Name, Node, Number, children, names
+from likewise.claims.tree import NEGATED, Call, Chain, Name, Node, children, names
 from likewise.claims.verdict import Finding, Undecided
+from likewise.polynomial import Polynomial
 
 __all__ = ["Misshapen", "decide", "distinct_sizes", "shape_of", "with_dims"]
 
@@ -25,7 +26,6 @@ ASSIGNMENTS = 3_000  # tried at most, in search of sizes that satisfy the assump
 HOLDS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def decide(claim: Claim) -> Finding | None:
@@ -52,7 +52,7 @@ def with_dims(claim: Claim, node: Node) -> Node:
     2*D + 1
     """
     if isinstance(node, Call) and node.function == "dim":
-        return _tree(Shapes(claim, solved(claim, _letters(claim)), claim.layout).of(children(node)[0]).entries)
+        return node_of(Shapes(claim, solved(claim, _letters(claim)), claim.layout).of(children(node)[0]).entries)
     return rebuilt(node, lambda part: with_dims(claim, part))
 
 
@@ -82,14 +82,14 @@ def distinct_sizes(claim: Claim) -> dict[str, int]:
     """
     claim = with_equations(claim)
     for sizes in islice(_assignments(list(_letters(claim))), ASSIGNMENTS):
-        values = {name: Dim.of(value) for name, value in sizes.items()}
+        values = {name: Polynomial.constant(value) for name, value in sizes.items()}
         if _allowed(claim, values):
             return {name: whole(value) for name, value in solved(claim, values).items()}
     raise Undecided("no sizes were found that satisfy the assumptions")
 
 
-def _letters(claim: Claim) -> dict[str, Dim]:
-    return {size.name: Dim.of(size.name) for size in claim.sizes if size.equation is None}
+def _letters(claim: Claim) -> dict[str, Polynomial]:
+    return {size.name: Polynomial.variable(size.name) for size in claim.sizes if size.equation is None}
 
 
 def _typed(claim: Claim) -> Finding:
@@ -119,7 +119,7 @@ def _typed(claim: Claim) -> Finding:
     return Finding("refuted", "shape", detail, "shape", witness=witness, suggestions=conditions)
 
 
-def _formula(claim: Claim, layout: Layout, values: Mapping[str, Dim]) -> str:
+def _formula(claim: Claim, layout: Layout, values: Mapping[str, Polynomial]) -> str:
     """The relation with shapes for operands, or Misshapen."""
     shapes = Shapes(claim, solved(claim, values), layout)
     if isinstance(claim.relation, Compares):
@@ -144,7 +144,7 @@ def _said(claim: Claim, layout: Layout, failure: Misshapen, sizes: Mapping[str, 
     if not failure.numbers_say_more:
         return str(failure)
     try:
-        _formula(claim, layout, {name: Dim.of(value) for name, value in sizes.items()})
+        _formula(claim, layout, {name: Polynomial.constant(value) for name, value in sizes.items()})
     except Misshapen as counted:
         return f"{counted} ({' '.join(f'{name}={value}' for name, value in sizes.items())})"
     return str(failure)
@@ -176,7 +176,7 @@ def _passes_when(conditions: tuple[str, ...], failure: Misshapen) -> str:
 def _witness(claim: Claim, failures: Mapping[Layout, Misshapen]) -> dict[str, int]:
     """Sizes that satisfy the assumptions and at which every layout fails."""
     for sizes in islice(_assignments(list(_letters(claim))), ASSIGNMENTS):
-        values = {name: Dim.of(value) for name, value in sizes.items()}
+        values = {name: Polynomial.constant(value) for name, value in sizes.items()}
         if _allowed(claim, values) and all(_fails(claim, layout, values) for layout in failures):
             return sizes
     raise Undecided("misshapen as written, but no sizes were found that satisfy the assumptions")
@@ -193,7 +193,7 @@ def _assignments(free: list[str]) -> Iterator[dict[str, int]]:
         yield dict(zip(free, row, strict=True))
 
 
-def _allowed(claim: Claim, values: Mapping[str, Dim]) -> bool:
+def _allowed(claim: Claim, values: Mapping[str, Polynomial]) -> bool:
     """Whether these are sizes the claim speaks of: dims are whole, and what is assumed of sizes is true."""
     try:
         sizes = solved(claim, values)
@@ -210,13 +210,13 @@ def names_of(chain: Chain) -> set[str]:
     return set().union(*map(names, chain.terms))
 
 
-def _true(chain: Chain, sizes: Mapping[str, Dim]) -> bool:
-    terms = [dim_of(term, sizes).constant for term in chain.terms]
+def _true(chain: Chain, sizes: Mapping[str, Polynomial]) -> bool:
+    terms = [value_of(dim_of(term, sizes)) for term in chain.terms]
     pairs = zip(chain.comparisons, pairwise(terms), strict=True)
     return all(a is not None and b is not None and HOLDS[sign](a, b) for sign, (a, b) in pairs)
 
 
-def _fails(claim: Claim, layout: Layout, values: Mapping[str, Dim]) -> bool:
+def _fails(claim: Claim, layout: Layout, values: Mapping[str, Polynomial]) -> bool:
     try:
         _formula(claim, layout, values)
     except Misshapen:
@@ -233,7 +233,7 @@ def _compared_dims(claim: Claim, relation: Compares) -> Finding | None:
     letters = solved(claim, _letters(claim))
     polynomials = [dim_of(term, letters) for term in terms]
     for sizes in islice(_smallest(list(_letters(claim))), ASSIGNMENTS):
-        values = {name: Dim.of(value) for name, value in sizes.items()}
+        values = {name: Polynomial.constant(value) for name, value in sizes.items()}
         if _allowed(claim, values) and not _true(chain, solved(claim, values)):
             return _refuted_dims(chain, solved(claim, values), sizes)
     if all(_always(sign, a, b) for sign, (a, b) in zip(chain.comparisons, pairwise(polynomials), strict=True)):
@@ -247,32 +247,20 @@ def _smallest(free: list[str]) -> Iterator[dict[str, int]]:
     return (dict(zip(free, row, strict=False)) for row in rows)
 
 
-def _refuted_dims(chain: Chain, values: Mapping[str, Dim], sizes: Mapping[str, int]) -> Finding:
+def _refuted_dims(chain: Chain, values: Mapping[str, Polynomial], sizes: Mapping[str, int]) -> Finding:
     pairs = zip(chain.comparisons, pairwise(chain.terms), strict=True)
     sign, left, right = next((sign, *pair) for sign, pair in pairs if not _true(Chain(pair, (sign,)), values))
     witness = tuple((name, str(value)) for name, value in sizes.items())
     point = " ".join(f"{name}={value}" for name, value in witness)
-    detail = f"{point}{': ' * bool(point)}{dim_of(left, values)} {OPPOSITE[sign]} {dim_of(right, values)}"
+    detail = f"{point}{': ' * bool(point)}{dim_of(left, values)} {NEGATED[sign]} {dim_of(right, values)}"
     return Finding("refuted", "exact witness", detail, "shape", witness=witness)
 
 
-def _always(sign: str, left: Dim, right: Dim) -> bool:
+def _always(sign: str, left: Polynomial, right: Polynomial) -> bool:
     """Whether a comparison of polynomials is plain from the signs of the coefficients in sizes 1 + t, t >= 0."""
     if sign == "==":
         return left == right
     above = left - right if sign in (">", ">=", "!=") else right - left
-    steps = {name: ONE + Dim.of(name) for monomial, _ in above.terms for name in monomial}
-    shifted = above.at(steps)
+    shifted = above.substitute({name: 1 + Polynomial.variable(name) for name in above.variables})
     strict = sign in ("<", ">", "!=")
-    return all(value >= 0 for _, value in shifted.terms) and (not strict or dict(shifted.terms).get((), 0) > 0)
-
-
-def _tree(dim: Dim) -> Node:
-    """A polynomial as an expression again."""
-    total: Node | None = None
-    for monomial, coefficient in sorted(dim.terms, key=lambda term: (-len(term[0]), term[0])):
-        node: Node = Number(coefficient)
-        for place, name in enumerate(monomial):
-            node = Name(name) if place == 0 and coefficient == 1 else Binary("*", node, Name(name))
-        total = node if total is None else Binary("+", total, node)
-    return total or Number(Fraction(0))
+    return all(value >= 0 for value in shifted.terms.values()) and (not strict or shifted.coefficient() > 0)

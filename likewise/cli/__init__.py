@@ -14,10 +14,9 @@ import typer
 
 import likewise
 from likewise.cli.attention import attention_app
-from likewise.cli.check import EXAMPLES as CHECK_EXAMPLES
-from likewise.cli.check import check
-from likewise.cli.mcp import EXAMPLES as MCP_EXAMPLES
-from likewise.cli.mcp import mcp
+from likewise.cli.check import CHECK_EXAMPLES, check
+from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
+from likewise.cli.mcp import MCP_EXAMPLES, mcp
 from likewise.cli.terminal import Json, examples, progress_bar
 
 EXTRAS = {"jinja2", "sklearn", "mcp"}  # packages that not every verb needs
@@ -30,11 +29,13 @@ app = typer.Typer(
         "likewise tour",
         "likewise attention --features elu --causal",
         "likewise attention diagnose layer.safetensors --causal",
+        "likewise cost mqa_step --b 8 --n 4096 --h 16 --k 64 --d 1024",
         "likewise check answer.md --annotate answer.html",
     ),
 )
 app.add_typer(attention_app, name="attention")
 app.command(epilog=CHECK_EXAMPLES)(check)
+app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(show_cost)
 app.command(epilog=MCP_EXAMPLES)(mcp)
 
 

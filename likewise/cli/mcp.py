@@ -7,7 +7,7 @@ import typer
 
 from likewise.cli.terminal import examples
 
-EXAMPLES = examples("likewise mcp", "likewise mcp --http --port 8765")
+MCP_EXAMPLES = examples("likewise mcp", "likewise mcp --http --port 8765")
 
 
 def mcp(

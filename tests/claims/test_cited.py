@@ -182,5 +182,21 @@ def test_splitting_comes_close_where_a_function_turns() -> None:
     assert 1 <= high <= Fraction(21, 20)
 
 
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [("a^2", 0, 4), ("cos(a + 2)", -1, Fraction("0.540302305868")), ("abs(a)", 0, 2), ("a^3", -1, 8)],
+)
+def test_ends_where_a_function_turns(text: str, low: int, high: Fraction) -> None:
+    """cos falls from cos(1) to -1 at pi."""
+    found_low, found_high = ends_of(expression(text), {"a": (Fraction(-1), Fraction(2))})
+    assert low - Fraction(1, 20) <= found_low <= low
+    assert high <= found_high <= high + Fraction(1, 20)
+
+
+def test_falling_function_has_its_ends_the_other_way_round() -> None:
+    low, high = ends_of(expression("cos(a)"), {"a": (Fraction(1), Fraction(2))})
+    assert (digits(low, 12), digits(high, 12)) == ("-0.416146836547", "0.540302305868")
+
+
 def test_digits_of_numbers_beyond_floats() -> None:
     assert digits(Fraction(10) ** 400, 3) == "1.00e+400"

@@ -12,7 +12,7 @@ import pytest
 from likewise.claims import inside
 from likewise.claims.confined import decide, program_file
 from likewise.claims.confinement import Code, _understood, run_confined
-from likewise.claims.demonstrations import DEMONSTRATIONS
+from likewise.claims.demonstrations import coursework
 from likewise.claims.parser import parse
 from likewise.claims.verdict import Finding, Undecided
 
@@ -79,8 +79,10 @@ def test_demonstrations_decide_their_rows_without_permission(row: int, relation:
     assert (finding.verdict, finding.grade, finding.engine) == (verdict, "run", "run"), row
 
 
-def test_every_demonstration_is_used_by_a_row() -> None:
-    assert set(DEMONSTRATIONS) == {relation.partition("(")[2].partition(")")[0] for _, relation, _ in CATALOGUE}
+def test_every_demonstration_of_the_coursework_is_used_by_a_row() -> None:
+    assert set(coursework.DEMONSTRATIONS) == {
+        relation.partition("(")[2].partition(")")[0] for _, relation, _ in CATALOGUE
+    }
 
 
 def test_demonstrations_take_the_tensors_of_the_claim() -> None:
@@ -101,7 +103,7 @@ def test_demonstrations_leave_the_random_numbers_of_others_alone() -> None:
 
     torch.manual_seed(3)
     before = torch.get_rng_state()
-    for demonstration in DEMONSTRATIONS.values():
+    for demonstration in coursework.DEMONSTRATIONS.values():
         inside.attempt(demonstration, [])
     assert torch.equal(before, torch.get_rng_state())
 
@@ -179,6 +181,7 @@ ATTACKS = {
     "forged_answer": 'os.write(PIPE, b\'{"returned": {"kind": "int", "numbers": ["0"]}}\\n\')',
     "malformed_answer": "os.write(PIPE, b'[' * 100_000 + b'\\n'); os._exit(0)",
 }
+ENDLESS = ("infinite_loop", "sleep", "endless_recursion")
 IMPORTS = "import ctypes, os, resource, socket, subprocess, sys, threading, time\n"
 
 
@@ -199,7 +202,7 @@ def hostile(tmp_path: Path, layers: str) -> Path:
     return tmp_path
 
 
-def answered(name: str, body: str, folder: Path, relation: str = "succeeds", budget: int = 2) -> tuple[str, str]:
+def answered(name: str, body: str, folder: Path, relation: str = "succeeds", budget: int = 30) -> tuple[str, str]:
     """The verdict on one function, and its detail."""
     (folder / "attack.py").write_text(f"{IMPORTS}\ndef {name}():\n    {body}\n")
     claim = parse(f"budget: {budget}\nassert: run(attack.{name}) {relation}")
@@ -220,11 +223,12 @@ def test_hostile_code_does_no_harm_and_never_succeeds(name: str, hostile: Path, 
     precious = (hostile / "victim").read_text()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         body = ATTACKS[name].replace("VICTIM", str(hostile / "victim")).replace("PIPE", pipe)
-        verdict, detail = answered(name, body.replace("PORT", str(listener.getsockname()[1])), hostile)
+        body = body.replace("PORT", str(listener.getsockname()[1]))
+        verdict, detail = answered(name, body, hostile, budget=2 if name in ENDLESS else 30)
     refuted = {"environment": "KeyError: 'LIKEWISE_TEST_SECRET'", "raise_limits": "ValueError: not allowed to raise"}
     assert verdict == ("refuted" if name in refuted else "inconclusive"), detail
     assert detail.startswith(refuted.get(name, ""))
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 40
     assert (hostile / "victim").read_text() == precious
     assert (hostile / "victim").stat().st_mode == before.st_mode
     assert sorted(os.listdir(hostile)) == ["attack.py", "victim"]
@@ -262,7 +266,7 @@ def children_inside(parent: int | None = None) -> list[int]:
         ("return threading.Lock()", "<= 1", "inconclusive", "returned lock, which is not numbers"),
         ("return '0'", "== 0", "inconclusive", "returned str, which is not numbers"),
         ("return []", "== 0", "inconclusive", "returned list, which is not numbers"),
-        ("x = []; x.append(x); return x", "== 0", "inconclusive", None),
+        ("x = []; x.append(x); return x", "== 0", "inconclusive", "returned list, which is not numbers"),
         ("return [0.0] * 20_000", "== 0", "inconclusive", "returned list, which is not numbers"),
         ("return 10**10_000", "> 0", "inconclusive", "returned int, which is not numbers"),
         ("return type('Equal', (float,), {'__eq__': lambda a, b: True})(1)", "== 0", "inconclusive", None),
@@ -286,7 +290,7 @@ def children_inside(parent: int | None = None) -> list[int]:
     ],
 )
 def test_outcomes_are_judged_outside(body, relation, verdict, detail, tmp_path: Path) -> None:
-    found_verdict, found_detail = answered("f", body, tmp_path, relation, budget=20)
+    found_verdict, found_detail = answered("f", body, tmp_path, relation)
     assert found_verdict == verdict, found_detail
     assert detail is None or found_detail == detail
 
