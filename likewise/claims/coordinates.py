@@ -212,8 +212,8 @@ class Coordinates:
 
     def _softmax(self, array: Array) -> Array:
         """e^{x_i}/Σ_j e^{x_j} along the last axis."""
-        if not array.shape:
-            raise Undecided("softmax of a number")
+        if not array.shape or not array.shape[-1]:
+            raise Undecided("softmax of what is no vector, or of nothing")
         raised, n = array.map(self.scalars.elementwise["exp"]), array.shape[-1]
         sums = [arrays.total(raised.entries[i : i + n]) for i in range(0, len(raised.entries), n)]
         return Array(array.shape, tuple(value / sums[i // n] for i, value in enumerate(raised.entries)))

@@ -1,6 +1,8 @@
 """Proofs by normal form: for every size at once, by the small-D argument, or at sizes that are given."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from random import Random
 
 from likewise.claims import arrays, stability
 from likewise.claims.claim import Claim
@@ -8,12 +10,14 @@ from likewise.claims.coordinates import Coordinates
 from likewise.claims.elementary import substitute
 from likewise.claims.exponomials import Atom, Form, form, of_atom
 from likewise.claims.invariants import Invariants, Vector, plus, times
+from likewise.claims.points import drawn
 from likewise.claims.questions import ZERO, Question, question
 from likewise.claims.signs import ANY, Expressions, Facts, allowed, facts, of_assumptions, of_names
 from likewise.claims.squares import cauchy, is_sum_of_squares
 from likewise.claims.tree import Binary, Chain, Comparison, Name, Node, Number, children
 from likewise.claims.verdict import Finding, Undecided
 
+DIFFERENT = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)  # lengths for as many sizes
 METHODS = ("normal form", "signs", "sum of squares")  # a proof is named after the least simple of its steps
 Compared = tuple[Form, Comparison]  # a form left - right, and how it must compare with 0
 
@@ -42,7 +46,7 @@ def proved(asked: Question) -> str | None:
             method = way(asked)
         except (Undecided, ArithmeticError, IndexError):
             continue
-        if method is not None:
+        if method is not None and _defined(asked):
             return f"{_scope(asked)} ({method}{_condition(asked)})"
     return None
 
@@ -53,6 +57,24 @@ def _scope(asked: Question) -> str:
     fixed = {size.name for size in asked.claim.sizes}
     given = [f"{name}={node}" for name, node in asked.solved if name in fixed]
     return f"at {', '.join(given)}" if given else "for all values"
+
+
+def _defined(asked: Question) -> bool:
+    """Whether both sides have a value at some point, with sizes that all differ: a proof about nothing is none."""
+    lengths, draws = dict(zip(asked.sizes, DIFFERENT, strict=False)), Random(0)
+    for attempt in range(6):
+        try:
+            values = {each.name: drawn(asked, each, lengths, draws) for each in asked.variables}
+            if attempt % 2:  # roots and logarithms
+                values = {each.name: values[each.name].map(abs) for each in asked.variables}
+            at = asked.complete(values, lengths)
+            terms = [at.evaluate(term) for term in asked.chain.terms]
+            return all(arrays.broadcast(lambda a, b: a - b, *pair).entries for pair in pairwise(terms))
+        except ArithmeticError:
+            continue
+        except (Undecided, IndexError):
+            return False
+    return False
 
 
 def _condition(asked: Question) -> str:

@@ -10,12 +10,12 @@ from itertools import islice
 from likewise.claims import arrays, balls
 from likewise.claims.arrays import Array
 from likewise.claims.balls import Unseparated
-from likewise.claims.claim import Between, Claim, Integers, OneOf, Variable
+from likewise.claims.claim import Between, Claim, Variable
 from likewise.claims.coordinates import BALLS, Coordinates
 from likewise.claims.elementary import derivative, substitute
 from likewise.claims.exponomials import Form, form
 from likewise.claims.identities import proved, proved_at
-from likewise.claims.points import SIZES, ordered, sizes, within
+from likewise.claims.points import SIZES, drawn, ordered, sizes, within
 from likewise.claims.questions import Question, question
 from likewise.claims.tree import Chain, Comparison
 from likewise.claims.verdict import Finding, Undecided
@@ -143,14 +143,14 @@ def _certain(difference: balls.Ball, comparison: Comparison) -> bool | None:
 
 def unseparated(asked: Question) -> Finding | None:
     """The claim at random points; if the sides never separate there, that is all that is said."""
-    draws, tried = random.Random(asked.claim.seed or 0), 0
-    for lengths in islice(sizes(asked), 3):
-        for _ in range(asked.claim.points):
-            values = {each.name: _drawn(asked, each, lengths, draws) for each in asked.variables}
-            seen = _seen(asked, values, lengths)
-            if seen:
-                return refuted(asked, shrunk(asked, values, lengths), is_proved)
-            tried += seen is not None
+    draws, tried, every = random.Random(asked.claim.seed or 0), 0, list(islice(sizes(asked), 64))
+    for _ in range(asked.claim.points):
+        lengths = draws.choice(every)
+        values = {each.name: drawn(asked, each, lengths, draws) for each in asked.variables}
+        seen = _seen(asked, values, lengths)
+        if seen:
+            return refuted(asked, shrunk(asked, values, lengths), is_proved)
+        tried += seen is not None
     if not tried or set(asked.chain.comparisons) != {"=="}:
         raise Undecided(f"neither proved nor refuted at {tried} random points and on the lattice")
     true = [str(n) for n in range(1, SIZES) if len(asked.sizes) == 1 and proved_at(asked, {asked.sizes[0]: n})]
@@ -188,19 +188,3 @@ def shrunk(asked: Question, values: dict[str, Array], lengths: dict[str, int]) -
                     break
     shown = tuple((each.name, values[each.name]) for each in ordered(asked))
     return Witness(lengths, shown, _seen(asked, values, lengths) or "")
-
-
-def _drawn(asked: Question, each: Variable, lengths: dict[str, int], draws: random.Random) -> Array:
-    shape = tuple(Coordinates({}, lengths).whole(dim) for dim in asked.dims(each))
-    return arrays.filled(shape, lambda _: _number(each, draws))
-
-
-def _number(each: Variable, draws: random.Random) -> Fraction:
-    match each.kind:
-        case Between(lowest, highest):
-            return lowest + (highest - lowest) * Fraction(draws.randint(0, 64), 64)
-        case OneOf(values):
-            return draws.choice(values)
-        case Integers(lowest, highest):
-            return Fraction(draws.randint(-9 if lowest is None else lowest, 9 if highest is None else highest))
-    return Fraction(draws.randint(-64, 64), 16)

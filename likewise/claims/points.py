@@ -4,13 +4,14 @@ Small sizes first; then small entries, few that are not 0, few that are negative
 largest: the first violation met is the one to show.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
 from math import prod
+from random import Random
 
-from likewise.claims.arrays import Array
+from likewise.claims.arrays import Array, filled
 from likewise.claims.claim import Between, Integers, OneOf, Reals, Variable
 from likewise.claims.coordinates import Coordinates
 from likewise.claims.questions import Question
@@ -148,13 +149,13 @@ def points(question: Question, lengths: dict[str, int], level: Level) -> Iterato
         choices += [values] * prod(shapes[each.name])
     if len(choices) > ENTRIES:
         raise Undecided(f"a search over more than {ENTRIES} entries")
-    filled = (
+    chosen = (
         entries
         for nonzero in range(len(choices) + 1)
         for negative in range(nonzero + 1)
         for entries in _fill(choices, 0, nonzero, negative, level.fresh if choices else frozenset())
     )
-    for entries in islice(filled, level.most):
+    for entries in islice(chosen, level.most):
         found, start = {}, 0
         for name, shape in shapes.items():
             found[name] = Array(shape, entries[start : start + prod(shape)])
@@ -177,3 +178,20 @@ def _fill(
         needed = frozenset() if value in fresh else fresh
         for entries in _fill(choices, place + 1, nonzero - (value != 0), negative - (value < 0), needed):
             yield (value, *entries)
+
+
+def drawn(question: Question, each: Variable, lengths: Mapping[str, int], draws: Random) -> Array:
+    """A random value of a variable."""
+    shape = tuple(Coordinates({}, lengths).whole(dim) for dim in question.dims(each))
+    return filled(shape, lambda _: _number(each, draws))
+
+
+def _number(each: Variable, draws: Random) -> Fraction:
+    match each.kind:
+        case Between(lowest, highest):
+            return lowest + (highest - lowest) * Fraction(draws.randint(0, 64), 64)
+        case OneOf(values):
+            return draws.choice(values)
+        case Integers(lowest, highest):
+            return Fraction(draws.randint(-9 if lowest is None else lowest, 9 if highest is None else highest))
+    return Fraction(draws.randint(-64, 64), 16)

@@ -139,10 +139,20 @@ def quantified(claim: Claim, relation: Compares) -> Question:
     for each in claim.sizes:
         if each.equation is not None:
             asked = _solve(asked, each.name, each.equation)
-    asked = _solved(asked)
+    asked = _relevant(_solved(asked))
     ranks = {each.name: len(each.kind.dims) for each in asked.variables if isinstance(each.kind, Reals)}
     terms = [term for chain in (asked.chain, *asked.assumptions) for term in chain.terms]
     return replace(asked, lying="layout" in claim.given_fields or any(_turns_a_vector(term, ranks) for term in terms))
+
+
+def _relevant(asked: Question) -> Question:
+    """Without variables and sizes that nothing depends on, which a search would try in vain."""
+    random = [each.kind for each in asked.claim.variables if each.random]
+    parts = [asked.chain, *asked.assumptions, *random]
+    used = set().union(*(names(node) for part in parts for node in nodes(part)), *(names(n) for _, n in asked.solved))
+    variables = tuple(each for each in asked.variables if each.name in used)
+    used |= set().union(*(names(dim) for each in variables for dim in asked.dims(each)))
+    return replace(asked, variables=variables, sizes=tuple(name for name in asked.sizes if name in used))
 
 
 def _foreign(node: Node) -> bool:

@@ -1,8 +1,8 @@
 """Counterexamples: points of a lattice at which a comparison fails in exact arithmetic, the simplest one first."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 
@@ -12,7 +12,7 @@ from likewise.claims.claim import Claim, Integers, OneOf
 from likewise.claims.coordinates import Coordinates, violated
 from likewise.claims.exponomials import form
 from likewise.claims.identities import proved, proved_at
-from likewise.claims.points import WHOLE, all_levels, finite, levels, ordered, points, sizes
+from likewise.claims.points import WHOLE, Level, all_levels, finite, levels, ordered, points, sizes
 from likewise.claims.printing import value_text
 from likewise.claims.questions import Question, question
 from likewise.claims.suggestions import suggested
@@ -87,8 +87,7 @@ def is_proved(claim: Claim) -> bool:
 def search(asked: Question, judge: Judge) -> Search:
     """Try whole numbers at every size, then other rationals, until the judge sees a violation."""
     ends, found, complete = time.monotonic() + SHARE * asked.claim.budget, Search(), finite(asked)
-    stages = levels(asked) if asked.variables else (WHOLE[:1],)
-    for stage in [all_levels(asked)] if complete and asked.variables else stages:
+    for stage in _stages(asked, complete):
         for lengths in sizes(asked):
             try:
                 for values in chain.from_iterable(points(asked, lengths, level) for level in stage):
@@ -104,6 +103,16 @@ def search(asked: Question, judge: Judge) -> Search:
                 found.reason = found.reason or str(reason)
     found.complete = complete
     return found
+
+
+def _stages(asked: Question, complete: bool) -> Sequence[Sequence[Level]]:
+    """What is tried at every size before anything else is: with several sizes first a few points at each."""
+    if not asked.variables:
+        return [WHOLE[:1]]
+    if complete:
+        return [all_levels(asked)]
+    few = [replace(level, most=level.most // 10 + 1) for level in WHOLE[:3]]
+    return [*([few] if len(asked.sizes) > 1 else []), *levels(asked)]
 
 
 def _judged(

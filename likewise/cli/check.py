@@ -28,7 +28,10 @@ def check(
     files: Annotated[
         list[str],
         typer.Argument(
-            default_factory=list, metavar="FILES...", help="Markdown, YAML, Python, a module, or - for stdin."
+            default_factory=list,
+            metavar="FILES",
+            show_default=False,
+            help="Markdown, YAML or Python files, names of modules, or - for Markdown on stdin.",
         ),
     ],
     as_json: Json = False,

@@ -45,7 +45,7 @@ def test_an_enclosure_contains_the_value(pair: tuple[Form, str], a: Fraction, b:
 
     value, text = pair
     names = {"x": sympy.Rational(a.numerator, a.denominator), "y": sympy.Rational(b.numerator, b.denominator)}
-    exact = sympy.sympify(text, locals=names)
+    exact = sympy.sympify(text, locals=names)  # ty: ignore[no-matching-overload]
     number = Fraction(str(sympy.N(exact, 40)))
     found = enclose(value, {X: ball(a), Y: ball(b)})
     near = ball(number, 128) + ball(0, 128).ctx.mpf([-1e-35, 1e-35])  # the reader is rounded too

@@ -61,6 +61,7 @@ def test_true_inequalities_are_proved(text: str, detail: str) -> None:
         "given: x in R\nassert: 1/0 > x",
         "given: q in R^D\nassert: sum(pairs(abs(q) + 1)) > 0",
         "given: q in R^D\nassert: sum(exp(pairs(q))) > 0",
+        "given: k in R^D; B[M,D]\nassert: sqnorm(k @ outer(B, k)) >= 0",  # the product is not defined
         "given: q in R^(D - 1)\nassert: sum(exp(q)) > 0",
         "given: q in R^D\nassert: dim(pairs(q)) > 0",
         "sizes: D\nassert: sum(ones(D - 1)) > 0",

@@ -2,8 +2,9 @@
 
 import pytest
 
-from likewise.claims.engines import decide
+from likewise.claims import identities, intervals, witnesses
 from likewise.claims.parser import parse
+from likewise.claims.verdict import Finding
 
 QK = "given: q, k in R^D"
 GAUSS = "exp(-sqnorm(q - k)/(2*sqrt(D)))"
@@ -34,7 +35,7 @@ HOLDS = {
     "94 symmetric": f"{QK}\nassert: exp(dot(q, k)) == exp(dot(k, q))",
     "118": "given: f, g1, g2 in R^M; v1, v2 in R^D\n"
     "assert: (dot(f, g1)*v1 + dot(f, g2)*v2)/(dot(f, g1) + dot(f, g2))"
-    " == f @ (outer(g1, v1) + outer(g2, v2))/(f @ (g1 + g2))",
+    " == f @ (outer(g1, v1) + outer(g2, v2))/dot(f, g1 + g2)",
     "123": "given: g1, g2, g3 in R^M; v1, v2, v3 in R^D\n"
     "S2 = outer(g1, v1) + outer(g2, v2)\nassert: outer(g3, v3) + outer(g2, v2) + outer(g1, v1) == S2 + outer(g3, v3)",
     "123 in one call": "sizes: N = 3\ngiven: G[N,M], V[N,D]\n"
@@ -97,7 +98,7 @@ REFUTED = {
     ),
     "119": (
         "given: f, g1, g2 in R^M; v1, v2 in R^D\n"
-        "assert: f @ outer(g1, v1)/(f @ g1) == f @ (outer(g1, v1) + outer(g2, v2))/(f @ (g1 + g2))",
+        "assert: f @ outer(g1, v1)/dot(f, g1) == f @ (outer(g1, v1) + outer(g2, v2))/dot(f, g1 + g2)",
         "M=1 D=1 f=(1) g1=(1) g2=(1) v1=(1) v2=(0): (1) != (0.5)",
     ),
     "126": ("given: x in R^D\nassert: dim([1, x, pairs(x), x*x]) == D^2", "D=1 x=(0): 3 != 1"),
@@ -109,15 +110,21 @@ REFUTED = {
 }  # fmt: skip
 
 
+def decided(text: str) -> Finding:
+    """What the engines of this part say, without the others."""
+    found = (engine.decide(parse(text)) for engine in (identities, witnesses, intervals))
+    return next(finding for finding in found if finding is not None)
+
+
 @pytest.mark.parametrize("row", HOLDS)
 def test_a_row_that_holds_is_proved(row: str) -> None:
-    found = decide(parse(HOLDS[row]))
+    found = decided(HOLDS[row])
     assert (found.verdict, found.grade) == ("holds", "proved"), found
 
 
 @pytest.mark.parametrize("row", REFUTED)
 def test_a_row_that_is_false_is_refuted_by_its_smallest_witness(row: str) -> None:
     text, detail = REFUTED[row]
-    found = decide(parse(text))
+    found = decided(text)
     assert (found.verdict, found.grade) == ("refuted", "exact witness"), found
     assert detail in found.detail

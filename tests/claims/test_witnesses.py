@@ -14,6 +14,7 @@ from likewise.claims.questions import Question, question
 from likewise.claims.suggestions import suggested
 from likewise.claims.verdict import Verdict
 from likewise.claims.witnesses import array_text, is_proved, search, violation
+from likewise.claims.witnesses import decide as by_witnesses
 from tests.claims.floats import clearly_false, number
 
 QK = "given: q, k in R^D"
@@ -127,12 +128,23 @@ def test_sizes_grow_and_include_those_near_numbers_of_the_claim() -> None:
     ]  # fmt: skip
 
 
+def test_names_that_do_not_matter_are_not_searched() -> None:
+    found = decide(parse("sizes: D, M\ngiven: q, k in R^M; A[M,M]; c in R\nassume: c > 0\nassert: D == 1"))
+    assert "D=2" in found.detail
+    assert "2 != 1" in found.detail
+    asked = ask("sizes: D, M\ngiven: q, k in R^M; A[M,M]; c in R\nassume: c > 0\nassert: D == 1")
+    assert ([each.name for each in asked.variables], asked.sizes) == (["c"], ("D",))
+
+
 def test_a_finite_domain_is_tried_whole() -> None:
     asked = ask("given: x in 1..6; y in {0.5, 2}\nassert: x*y <= 12")
     assert finite(asked)
-    found = decide(parse("given: x in 1..6; y in {0.5, 2}\nassert: x*y <= 12"))
-    assert (found.verdict, found.grade, found.detail) == ("holds", "proved", "all 12 cases")
-    assert decide(parse("given: x in 1..6; y in {0.5, 2}\nassert: x*y < 12")).detail == "x=6 y=2: 12 >= 12"
+    whole = by_witnesses(parse("given: x in 1..6; y in {0.5, 2}\nassert: x*y <= 12"))
+    assert whole is not None
+    assert (whole.verdict, whole.grade, whole.detail) == ("holds", "proved", "all 12 cases")
+    false = by_witnesses(parse("given: x in 1..6; y in {0.5, 2}\nassert: x*y < 12"))
+    assert false is not None
+    assert false.detail == "x=6 y=2: 12 >= 12"
 
 
 @pytest.mark.parametrize(
