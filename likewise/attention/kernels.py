@@ -64,6 +64,11 @@ class Gaussian(SimilarityKernel):
 
     >>> Gaussian(variance=2.0).log(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [1.0, 2.0]]))
     tensor([[-2., -0.]])
+
+    ```claim softmax-is-gaussian-times-norms
+    given: q, k in R^K
+    assert: exp(dot(q, k)/sqrt(K)) == exp(-sqnorm(q - k)/(2*sqrt(K)))*exp(sqnorm(q)/(2*sqrt(K)))*exp(sqnorm(k)/(2*sqrt(K)))
+    ```
     """
 
     variance: float | None = None
