@@ -8,8 +8,8 @@ from itertools import islice, product
 
 from likewise.claims.claim import Claim
 from likewise.claims.linear import Form, Row, lattice
-from likewise.claims.powers import Magnitude, Power, Sum, added, magnitude, multiplied, power, raised
-from likewise.claims.tree import Call, Comparison, Node
+from likewise.claims.powers import Magnitude, Power, Sum, added, magnitude, multiplied, power, raised, times
+from likewise.claims.tree import Call, Comparison, Node, Text
 from likewise.claims.verdict import Undecided
 
 CASES, RADIUS, RAYS = 64, 3, 20_000
@@ -64,39 +64,52 @@ class Sizes:
                 raise Undecided(f"the equations of {', '.join(waiting)} need each other")
             known = {name: sizes.over_free(waiting.pop(name)) for name in ready}
             sizes = cls(sizes.names, {**sizes.equations, **known}, ())
-        conditions = [
-            (_single(added(part, Magnitude(({(): Fraction(-1)},)))), ">=") for part in sizes.equations.values()
-        ]
+        minus_one = Magnitude(({(): Fraction(-1)},))
+        least = [_single(added(part, minus_one)) for part in sizes.equations.values()]
+        conditions: list[tuple[Sum, Comparison]] = [(terms, ">=") for terms in least]
         forgotten = ""
         for chain in claim.assumptions:
             for left, sign, right in zip(chain.terms, chain.comparisons, chain.terms[1:], strict=False):
                 try:
-                    conditions += [sizes.condition(a, sign, b) for a, b in _without_extremes(left, sign, right)]
+                    pairs = _without_extremes(left, sign, right)
+                    conditions += [(sizes.difference(a, b), sign) for a, b in pairs]
                 except Undecided:
                     forgotten = str(chain)
-        return cls(sizes.names, sizes.equations, tuple(conditions), forgotten)  # ty: ignore[invalid-argument-type]
+        return cls(sizes.names, sizes.equations, tuple(conditions), forgotten)
 
     @property
     def free(self) -> list[str]:
         return [name for name in self.names if name not in self.equations]
 
-    def condition(self, left: Node, comparison: Comparison, right: Node) -> tuple[Sum, Comparison]:
-        """left ? right as left - right ? 0."""
-        return _single(self.over_free(added(magnitude(left), magnitude(right).scaled(Fraction(-1))))), comparison
+    def difference(self, left: Node, right: Node) -> Sum:
+        """left - right over free sizes."""
+        return _single(self.over_free(added(magnitude(left), magnitude(right).scaled(Fraction(-1)))))
 
     def assuming(self, *pairs: tuple[Power, Power]) -> "Sizes":
         """The same with small <= large for each pair."""
         more = [Magnitude(({small: Fraction(1), large: Fraction(-1)},)) for small, large in pairs]
         conditions = (*self.conditions, *((_single(self.over_free(each)), "<=") for each in more))
-        return Sizes(self.names, self.equations, conditions, self.forgotten)  # ty: ignore[invalid-argument-type]
+        return Sizes(self.names, self.equations, conditions, self.forgotten)
+
+    def renamed(self, key: Power) -> Power:
+        """With M == D assumed: D for M, whichever is declared first."""
+        first: dict[str, str] = {}
+        for terms, comparison in self.conditions:
+            pair = sorted((name for factors in terms for name, _ in factors), key=self.names.index)
+            if comparison == "==" and sorted(terms.values()) == [-1, 1] and {*terms} == {((n, 1),) for n in pair}:
+                first[pair[1]] = first.get(pair[0], pair[0])
+        product: Power = ()
+        for name, exponent in key:
+            product = times(product, ((first.get(name, name), exponent),))
+        return product
 
     def over_free(self, part: Magnitude) -> Magnitude:
         """The equations put in."""
-        if not self.equations.keys() & _names(part):
-            return part
         unknown = _names(part) - set(self.names)
         if unknown:
             raise Undecided(f"{min(unknown)} is no size of the claim")
+        if not self.equations.keys() & _names(part):
+            return part
         sums, exact = [], part.exact
         for terms in part.sums:
             total = Magnitude(({},))
@@ -112,7 +125,7 @@ class Sizes:
 
     @cached_property
     def cone(self) -> list[list[Row]]:
-        """In logarithms: alternatives, each a list of rows. Constant factors vanish, strict comparisons do not count."""
+        """In logarithms: alternatives, each a list of rows. Constant factors vanish, and strict is as good as not."""
         alternatives = [[Row(-Form.of(name), "<=") for name in self.free]]
         for terms, comparison in self.conditions:
             above = [key for key, value in terms.items() if value > 0]
@@ -204,12 +217,12 @@ def _without_extremes(left: Node, comparison: Comparison, right: Node) -> list[t
     for side, function in zip(sides, (lower, upper), strict=True):
         (node,) = side
         if isinstance(node, Call) and node.function == function and comparison not in ("==", "!="):
-            side[:] = node.arguments
+            side[:] = [argument for argument in node.arguments if not isinstance(argument, Text)]
     return list(product(*sides))
 
 
 def _split(alternatives: list[list[Row]], small: list[Power], large: list[Power]) -> list[list[Row]]:
-    """The sum of `small` at most the sum of `large`: each of the small ones is at most the largest of the large ones."""
+    """The sum of `small` at most that of `large`: each of the small ones is at most the largest of the large ones."""
     for key in small:
         alternatives = [
             [*rows, Row(logarithm(key) - logarithm(other), "<=")] for rows in alternatives for other in large

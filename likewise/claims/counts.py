@@ -139,10 +139,11 @@ def _counter(program: Program) -> Counted:
 
 
 class _Inliner:
-    """Replaces cost(attention.softmax) and its kin by what was counted, and remembers what that needed."""
+    """Replaces cost(attention.softmax) and its kin by what was counted, and cells by their numbers."""
 
     def __init__(self, claim: Claim, unit: str | None) -> None:
         self.claim, self.unit = claim, unit
+        self.cells = dict(claim.source.cells) if claim.source else {}
         self.seen: dict[str, Counted] = {}
 
     def quantity(self, program: str, quantity: str) -> Counted:
@@ -153,6 +154,8 @@ class _Inliner:
     def __call__(self, node: Node) -> Node:
         if isinstance(node, Call) and node.function in QUANTITIES and isinstance(node.arguments[0], Name):
             return self.quantity(node.arguments[0].name, node.function).node
+        if isinstance(node, Name) and node.name in self.cells:
+            return Number(self.cells[node.name].value)
         return rebuilt(node, self)
 
     @property

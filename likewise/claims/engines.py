@@ -13,7 +13,7 @@ from likewise.claims.tree import Call, Moment, Name, Node, Number, Probability, 
 from likewise.claims.verdict import Finding, Undecided
 
 # Exact before approximate, proof before search, cheap before dear. A module has decide(claim) -> Finding | None.
-IDENTITIES = ("cited", "shapes", "identities", "logic", "witnesses", "intervals")
+IDENTITIES = ("cited", "shapes", "logic", "identities", "everywhere", "witnesses", "intervals")
 CHANCES = ("shapes", "gaussian", "sampling")
 
 

@@ -266,7 +266,7 @@ def findings(claim: Claim, relation: Compares, grades: tuple[str, str]) -> Findi
     detail = "; ".join(dict.fromkeys(proofs))
     if not sizes.names:
         values = [fraction_text(max(sum(part.values(), Fraction(0)) for part in _arguments(t, sizes))) for t in terms]
-        detail = str(Chain(tuple(map(Name, values)), relation.chain.comparisons))
+        detail = str(Compares(Chain(tuple(map(Name, values)), relation.chain.comparisons), relation.within))
     return Finding("holds", grades[0], detail, ENGINE)
 
 
@@ -275,6 +275,8 @@ def refutation(answer: Answer, comparison: Comparison, sizes: Sizes, grade: str,
     ray = Ray({name: (value, 0) for name, value in answer.point.items()})
     values = {name: sum(ray.along(part.sums[0]).values(), Fraction(0)) for name, part in sizes.equations.items()}
     witness = tuple((name, str({**answer.point, **values}[name])) for name in sizes.names)
-    what = " ".join([fraction_text(answer.values[0]), NEGATED[comparison], fraction_text(answer.values[1])])
+    left, right = map(fraction_text, answer.values)
+    what = f"{left} {NEGATED[comparison]} {right}"
     where = " ".join(f"{name}={value}" for name, value in witness)
-    return Finding("refuted", grade, f"{where}: {what}".removeprefix(": ") + more, ENGINE, witness)
+    found = witness or (("left", left), ("right", right))
+    return Finding("refuted", grade, f"{where}: {what}".removeprefix(": ") + more, ENGINE, found)

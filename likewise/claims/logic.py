@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 
-from likewise.claims.claim import Between, Claim, Compares, Integers, OneOf, Reals, Tolerance
+from likewise.claims.claim import Between, Claim, Compares, Integers, OneOf, Reals, Tolerance, Variable
 from likewise.claims.limits import EXPONENT
 from likewise.claims.linear import Certificate, Form, Row, small_solution, solve
 from likewise.claims.tree import (
@@ -24,6 +24,7 @@ from likewise.claims.tree import (
     Negative,
     Node,
     Number,
+    Text,
     fraction_text,
     names,
 )
@@ -32,7 +33,8 @@ from likewise.claims.verdict import Finding, Undecided
 CASES, LARGEST, ELEMENTS = 256, 3, 12
 ENGINE = "linear arithmetic"
 
-Value = tuple[Form, ...]  # a scalar has one entry and is not joined
+ZERO = Fraction(0)
+Value = Form | tuple[Form, ...]  # a scalar, or the coordinates of a vector
 Link = tuple[Form, Comparison, Form]
 
 
@@ -61,7 +63,7 @@ class _Case:
             raise _Split(key, branches)
         return self.choices[key]
 
-    def largest(self, forms: Value, sign: int) -> Form:
+    def largest(self, forms: tuple[Form, ...], sign: int) -> Form:
         """The largest of the forms (sign 1), or the smallest (-1)."""
         if all(not (form - forms[0]).coefficients for form in forms):
             return max(forms, key=lambda form: sign * form.constant)
@@ -71,44 +73,56 @@ class _Case:
         return chosen
 
     def value(self, node: Node) -> Value:
-        """The linear forms of an expression, one per coordinate."""
+        """The linear form of a scalar, or those of the coordinates of a vector."""
         match node:
             case Number(number):
-                return (Form(constant=number),)
+                return Form(constant=number)
             case Name(name):
                 return self._named(name)
             case Negative(operand):
-                return tuple(-form for form in self.value(operand))
+                return self.value(Binary("-", Number(ZERO), operand))
             case Binary(operator, left, right):
-                return tuple(self._combine(operator, a, b) for a, b in _paired(self.value(left), self.value(right)))
+                sides = self.value(left), self.value(right)
+                found = tuple(self._combine(operator, a, b) for a, b in _paired(*sides))
+                return found[0] if all(isinstance(side, Form) for side in sides) else found
             case Join(parts):
-                return tuple(form for part in parts for form in self.value(part))
+                return tuple(form for part in parts for form in _entries(self.value(part)))
             case Index(operand, (Number(at),)):
                 forms = self.value(operand)
-                if at.denominator == 1 and 1 <= at <= len(forms):
-                    return (forms[int(at) - 1],)
+                if isinstance(forms, tuple) and at.denominator == 1 and 1 <= at <= len(forms):
+                    return forms[int(at) - 1]
             case Call(function, arguments):
-                return self._call(function, [self.value(argument) for argument in arguments if _is_node(argument)])
+                if not any(isinstance(argument, Text) for argument in arguments):
+                    return self._call(function, [self.value(part) for part in arguments if not isinstance(part, Text)])
         raise _Foreign
 
     def _named(self, name: str) -> Value:
         if name in self.sizes:
-            return (Form(constant=Fraction(self.sizes[name])),)
+            return Form(constant=Fraction(self.sizes[name]))
         variable = self.claim.variable(name)
-        if variable is None:
-            if self.claim.size(name) is None:
-                raise _Foreign
-            return (Form.of(name),)
+        if variable is None and self.claim.size(name) is None:
+            raise _Foreign
+        if variable is not None and isinstance(variable.kind, OneOf):
+            return Form(constant=self.one_of(variable))
+        entries = [name] if variable is None else self.coordinates(variable)
+        return Form.of(name) if entries == [name] else tuple(map(Form.of, entries))
+
+    def one_of(self, variable: Variable) -> Fraction:
+        """The value that a variable with few values has in this case, so that products with it are linear."""
+        values = variable.kind.values if isinstance(variable.kind, OneOf) else ()
+        return values[self.choose(("one of", variable.name), len(values))]
+
+    def coordinates(self, variable: Variable) -> list[str]:
+        """x[1], x[2], ... of a vector; a scalar is its own."""
         dims = variable.kind.dims if isinstance(variable.kind, Reals) else ()
         if len(dims) > 1:
             raise _Foreign
-        return tuple(map(Form.of, _coordinates(name, self._dimension(dims[0])))) if dims else (Form.of(name),)
-
-    def _dimension(self, node: Node) -> int:
-        (form,) = self.value(node)
-        if form.coefficients or form.constant.denominator != 1 or not 1 <= form.constant <= ELEMENTS:
+        length = self.value(dims[0]) if dims else Form()
+        if not isinstance(length, Form) or length.coefficients or length.constant.denominator > 1:
             raise _Foreign
-        return int(form.constant)
+        if dims and not 1 <= length.constant <= ELEMENTS:
+            raise _Foreign
+        return [f"{variable.name}[{index + 1}]" for index in range(int(length.constant))] if dims else [variable.name]
 
     def _combine(self, operator: str, left: Form, right: Form) -> Form:
         if operator == "+":
@@ -129,33 +143,32 @@ class _Case:
 
     def _call(self, function: str, values: list[Value]) -> Value:
         if function in ("max", "min") and values:
-            return (self.largest(tuple(form for value in values for form in value), 1 if function == "max" else -1),)
+            forms = tuple(form for value in values for form in _entries(value))
+            return self.largest(forms, 1 if function == "max" else -1)
+        if function == "dot" and all(isinstance(value, tuple) for value in values):
+            return sum((self._combine("*", a, b) for a, b in _paired(*values)), Form())
         if len(values) == 1:
-            (forms,) = values
-            if function == "abs":
-                return tuple(self.largest((form, -form), 1) for form in forms)
-            if function == "relu":
-                return tuple(self.largest((form, Form()), 1) for form in forms)
+            (value,) = values
+            forms = _entries(value)
+            if function in ("abs", "relu"):
+                found = tuple(self.largest((form, -form if function == "abs" else Form()), 1) for form in forms)
+                return found[0] if isinstance(value, Form) else found
             if function in ("sum", "mean"):
-                total = sum(forms, Form())
-                return (total if function == "sum" else Fraction(1, len(forms)) * total,)
+                return Fraction(1, len(forms) if function == "mean" else 1) * sum(forms, Form())
             if function == "dim":
-                return (Form(constant=Fraction(len(forms))),)
-        if function == "dot" and len(values) == 2:
-            return (sum((self._combine("*", a, b) for a, b in zip(*values, strict=True)), Form()),)
+                return Form(constant=Fraction(len(forms)))
         raise _Foreign
 
     def unknowns(self) -> list[str]:
         """Every coordinate that a point must give, then the sizes that are not bound."""
-        named = [self._named(variable.name) for variable in self.claim.variables]
-        coordinates = [name for forms in named for form in forms for name in form.coefficients]
+        coordinates = [name for variable in self.claim.variables for name in self.coordinates(variable)]
         return coordinates + [size.name for size in self.claim.sizes if size.name not in self.sizes]
 
     def links(self, chain: Chain) -> list[Link]:
         """Every comparison of a chain, coordinate by coordinate."""
         values = [self.value(term) for term in chain.terms]
         steps = list(zip(values, chain.comparisons, values[1:], strict=False))
-        if any(comparison == "!=" and len(left) + len(right) > 2 for left, comparison, right in steps):
+        if any(sign == "!=" and (isinstance(a, tuple) or isinstance(b, tuple)) for a, sign, b in steps):
             raise _Foreign  # whether all entries differ, or one, is not said
         return [(a, comparison, b) for left, comparison, right in steps for a, b in _paired(left, right)]
 
@@ -176,40 +189,34 @@ class _Case:
                 case Integers(int(lowest), int(highest)):
                     ends = Form(constant=Fraction(lowest)), Form(constant=Fraction(highest))
                     rows += _rows(form, ">=", ends[0]) + _rows(form, "<=", ends[1])
-                case OneOf(values):
-                    chosen = values[self.choose(("one of", variable.name), len(values))]
-                    rows += _rows(form, "==", Form(constant=chosen))
+                case OneOf():
+                    rows += _rows(form, "==", Form(constant=self.one_of(variable)))
         free = [size for size in self.claim.sizes if size.name not in self.sizes]
         rows += [row for size in free for row in _rows(Form.of(size.name), ">=", Form(constant=Fraction(1)))]
         for size in free:
             if size.equation is not None:
-                rows += _rows(Form.of(size.name), "==", self.value(size.equation)[0])
+                rows += _rows(Form.of(size.name), "==", *_entries(self.value(size.equation)))
         return rows
 
 
-def _is_node(argument: object) -> bool:
-    if not isinstance(argument, Node):
-        raise _Foreign
-    return True
+def _entries(value: Value) -> tuple[Form, ...]:
+    return (value,) if isinstance(value, Form) else value
 
 
 def _paired(left: Value, right: Value) -> list[tuple[Form, Form]]:
-    if len(left) == len(right):
+    """Coordinate by coordinate; a scalar goes with every one."""
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        if len(left) != len(right):
+            raise _Foreign
         return list(zip(left, right, strict=True))
-    if 1 not in (len(left), len(right)):
-        raise _Foreign
-    return [(a, b) for a in left for b in right]
-
-
-def _coordinates(name: str, dimension: int) -> list[str]:
-    return [f"{name}[{index}]" for index in range(1, dimension + 1)]
+    return [(a, b) for a in _entries(left) for b in _entries(right)]
 
 
 def _rows(left: Form, comparison: Comparison, right: Form) -> list[Row]:
     """A comparison other than != as one row."""
     if comparison in (">", ">="):
         left, right = right, left
-    return [Row(left - right, {"<": "<", ">": "<", "<=": "<=", ">=": "<="}.get(comparison, "=="))]
+    return [Row(left - right, "==" if comparison == "==" else "<" if comparison in ("<", ">") else "<=")]
 
 
 def _negations(link: Link, within: Tolerance | None) -> list[list[Row]]:
@@ -245,7 +252,7 @@ def _cases(claim: Claim, sizes: dict[str, int], read: Callable[[_Case], object])
 
 
 def _search(claim: Claim, relation: Compares, sizes: dict[str, int]) -> tuple[dict[str, Fraction], Link] | int:
-    """A point and the link it breaks at these sizes, or the number of cases in which there is none."""
+    """A point and the link it breaks at these sizes, or the number of cases without; 0 if nothing is allowed there."""
     whole = {size.name for size in claim.sizes} | {v.name for v in claim.variables if isinstance(v.kind, Integers)}
     count, possible, only_fractions = 0, False, False
     for case in _cases(claim, sizes, lambda case: (case.assumed(), case.links(relation.chain))):
@@ -263,14 +270,10 @@ def _search(claim: Claim, relation: Compares, sizes: dict[str, int]) -> tuple[di
                 only_fractions = True
     if only_fractions:
         raise Undecided("broken by fractions; whole numbers were not found")
-    if not possible:
-        raise Undecided("nothing satisfies the assumptions")
-    return count
+    return count if possible else 0
 
 
-def _refutation(
-    claim: Claim, relation: Compares, sizes: dict[str, int], point: dict[str, Fraction], link: Link
-) -> Finding:
+def _refutation(claim: Claim, sizes: dict[str, int], point: dict[str, Fraction], link: Link, chain: Chain) -> Finding:
     left, comparison, right = link
     values = [fraction_text(form.at(point)) for form in (left, right)]
     witness = [(name, str(value)) for name, value in sizes.items()]
@@ -279,8 +282,8 @@ def _refutation(
         witness.append((variable.name, entries[0] if variable.name in point else f"({','.join(entries)})"))
     witness += [(size.name, str(point[size.name])) for size in claim.sizes if size.name in point]
     what = f"{values[0]} {NEGATED[comparison]} {values[1]}"
-    if comparison == "!=" and len(relation.chain.comparisons) == 1:
-        what = f"{relation.chain.terms[0]} = {values[0]}"
+    if comparison == "!=" and len(chain.comparisons) == 1:
+        what = f"{chain.terms[0]} = {values[0]}"
     where = " ".join(f"{name}={value}" for name, value in witness)
     return Finding("refuted", "exact witness", f"{where}: {what}".removeprefix(": "), ENGINE, witness=tuple(witness))
 
@@ -304,12 +307,14 @@ def decide(claim: Claim) -> Finding | None:
             sizes = dict(zip(bound, values, strict=True))
             found = _search(claim, relation, sizes)
             if not isinstance(found, int):
-                finding = _refutation(claim, relation, sizes, *found)
+                finding = _refutation(claim, sizes, *found, relation.chain)
                 smaller = f"; true for {bound[0]}={','.join(true_at)}" if true_at and len(bound) == 1 else ""
                 return replace(finding, detail=finding.detail + smaller)
-            true_at.append(str(*values[:1]))
+            true_at += [str(*values[:1])] if found else []
     except _Foreign:
         return None
     if bound:
         return None
+    if not found:
+        raise Undecided("nothing satisfies the assumptions")
     return Finding("holds", "proved", f"linear arithmetic, {found} case{'s' if found > 1 else ''}", ENGINE)

@@ -8,10 +8,10 @@ Of the rays the first lattice point is shown (smallest exponents, then fewest si
 declared), together with the first term, in printed order, that grows most along it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 from math import gcd, lcm
 
 from likewise.claims.claim import Bounded, Claim
@@ -22,7 +22,7 @@ from likewise.claims.powers import Magnitude, Power, Sum, magnitude, polynomial,
 from likewise.claims.verdict import Finding, Undecided
 from likewise.polynomial import Polynomial
 
-SHORT, ALTERNATIVES, LISTED = 3, 3, 4
+SHORT, ALTERNATIVES, LISTED, RAYS = 3, 3, 4, 2_000
 Pair = tuple[Power, Power]  # small <= large
 
 
@@ -155,8 +155,8 @@ def _length(pair: Pair) -> Fraction:
 def suggestions(questions: Sequence[Question]) -> tuple[str, ...]:
     """Short assumptions under which every question is answered with yes.
 
-    Each escaping term against each term of its bound is a candidate, in printed order. Candidates that suffice alone are
-    alternatives, without those that say more than another; if none suffices, the first candidate of every escaping term
+    Each escaping term against each term of its bound is a candidate, in printed order. Those that suffice alone are
+    alternatives, without any that says more than another; if none suffices, the first candidate of every escaping term
     together. One that stops a size from growing is taken only when there is no other.
     """
     sizes = questions[0].sizes
@@ -195,29 +195,24 @@ def _weakest(pairs: list[Pair], sizes: Sizes) -> list[Pair]:
 
 def _implies(pair: Pair, other: Pair, sizes: Sizes) -> bool:
     """Whether, up to constant factors, the one assumption makes the other true."""
-    small, large = ([power for power in _over_free(side, sizes)] for side in other)
+    small, large = (list(_over_free(side, sizes)) for side in other)
     found = (dominated(small, large, rows) for rows in sizes.assuming(pair).cone)
     return all(isinstance(point, Certificate) for point in found)
 
 
 def _possible(sizes: Sizes) -> bool:
-    """Whether some size can grow, or some small sizes are allowed."""
-    small = ({name: (entry + 1, 0) for name, entry in zip(sizes.free, point, strict=True)} for point in _small(sizes))
-    return bool(_moving(sizes)) or any(sizes.allows(Ray(point)) for point in small)
-
-
-def _small(sizes: Sizes) -> Iterable[tuple[int, ...]]:
-    return lattice(len(sizes.free), 1, least=0)
+    """Whether some ray along which a size grows is still allowed."""
+    growing = (ray for ray in islice(sizes.rays(), RAYS) if any(move for _, move in ray.sizes.values()))
+    return any(map(sizes.allows, growing))
 
 
 def _candidates(key: Power, bounds: Sequence[Power], sizes: Sizes) -> list[Pair]:
     found = []
     for bound in bounds:
-        pairs = [primitive(key, bound)]
         ends = [_over_free(each, sizes) for each in (key, bound)]
-        if all(len(end) == 1 for end in ends):
-            pairs.append(primitive(*(next(iter(end)) for end in ends)))
-        pair = min(pairs, key=_length)
+        ways = [(key, bound)] + [tuple(next(iter(end)) for end in ends)] * all(len(end) == 1 for end in ends)
+        pairs = [primitive(*pair) for way in ways for pair in (way, tuple(map(sizes.renamed, way)))]
+        pair = min(pairs, key=lambda pair: (_length(pair), len({name for side in pair for name, _ in side})))
         if 0 < _length(pair) <= SHORT:
             found.append(pair)
     return sorted(found, key=lambda pair: not pair[1])  # k <= 1 last

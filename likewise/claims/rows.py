@@ -3,10 +3,11 @@
 Its claims stand in catalogue/*.md. A row may have several: what needs an assumption appears without and with it.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from likewise.claims.claim import Claim
 from likewise.claims.documents import file_claims
@@ -17,6 +18,8 @@ from likewise.claims.verdict import Verdict
 
 FOLDER = Path(__file__).parent / "catalogue"
 UNNOTICED = ("nobody", "not visibly flagged")
+ORDER = ("inconclusive", "refuted", "holds")  # a row is what its worst claim is
+LISTED = re.compile(r"^- row ([0-9]+): (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,19 +37,26 @@ class Row:
         return all(verdict.as_expected and verdict.verdict != "inconclusive" for verdict in self.verdicts)
 
     @property
-    def refuted(self) -> bool:
-        """Whether what was said is refuted; a claim that revises another is what should have been said."""
-        return any(verdict.verdict == "refuted" and not verdict.revises for verdict in self.verdicts)
+    def kind(self) -> Literal["holds", "refuted", "conditional", "inconclusive"]:
+        """What became of the statement; it is conditional if it is refuted and holds with an assumption."""
+        found = {verdict.verdict for verdict in self.verdicts}
+        return "conditional" if found >= {"holds", "refuted"} else min(found, key=ORDER.index)
 
     @property
     def unnoticed(self) -> bool:
-        """Whether it is refuted and nobody saw it."""
-        return self.refuted and self.noticed.startswith(UNNOTICED)
+        """Whether it is false and nobody saw it."""
+        return self.kind == "refuted" and self.noticed.startswith(UNNOTICED)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; the verdicts by their ids."""
-        ids = [verdict.id for verdict in self.verdicts]
-        return {"row": self.number, "who": self.who, "noticed": self.noticed, "decided": self.decided, "claims": ids}
+        return {
+            "row": self.number,
+            "who": self.who,
+            "noticed": self.noticed,
+            "kind": self.kind,
+            "decided": self.decided,
+            "claims": [verdict.id for verdict in self.verdicts],
+        }
 
 
 def catalogue_claims() -> list[Stated]:
@@ -70,15 +80,18 @@ def _row(number: int, members: list[tuple[Claim, Verdict]]) -> Row:
     return Row(number, who, noticed, tuple(verdict for _, verdict in members))
 
 
+def listed() -> dict[int, str]:
+    """The rows that no engine can decide, each with the reason that its file gives."""
+    text = "\n".join(file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md")))
+    return {int(row): reason for row, reason in LISTED.findall(text)}
+
+
 def totals(found: Sequence[Row]) -> dict[str, int]:
-    """How many rows there are, how many engines decided, how many of these are refuted, and how many unnoticed."""
+    """How many rows have claims, how many engines decided, what these are, and how many false ones nobody noticed."""
     decided = [row for row in found if row.decided]
-    return {
-        "rows": len(found),
-        "decided": len(decided),
-        "refuted": sum(row.refuted for row in decided),
-        "unnoticed": sum(row.unnoticed for row in decided),
-    }
+    kinds = {kind: sum(row.kind == kind for row in decided) for kind in ("holds", "refuted", "conditional")}
+    unnoticed = sum(row.unnoticed for row in decided)
+    return {"rows": len(found), "decided": len(decided), **kinds, "unnoticed": unnoticed, "listed": len(listed())}
 
 
 def _parsed(stated: Stated) -> Claim | None:

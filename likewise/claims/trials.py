@@ -115,12 +115,12 @@ class Stream:
 
     def __init__(self, bounds: Range, alpha: float) -> None:
         self.low, self.high = float(bounds.low[0]), float(bounds.high[0])
-        self.span = (self.high - self.low) or 1.0
+        self.span = self.high - self.low
         self.sequence = ConfidenceSequence(alpha)
 
     def scaled(self, draws: Array) -> Array:
         """Draws moved into [0, 1]."""
-        result = (draws - self.low) / self.span
+        result = (draws - self.low) / (self.span or 1.0)
         if not np.isfinite(draws).all() or (result < -SLACK).any() or (result > 1 + SLACK).any():
             worst = draws[np.argmax(np.nan_to_num(np.abs(result - 0.5), nan=np.inf))]
             raise Undecided(f"a draw is {worst:g}, outside of [{self.low:g}, {self.high:g}]")
@@ -167,11 +167,10 @@ def judge(question: Question, scope: Scope, intervals: dict[Mean, Range]) -> tup
             right.low - left.high - slack,
         )  # how far one surely exceeds the other
         over, under = left.high - right.low, right.high - left.low  # how far it may
-        never, always = np.zeros(1, bool), np.full(1, question.within is not None)
         low, high = allowed.low, allowed.high
         verdicts = {
-            "==": ((above > high) | (below > high), always & (over <= low) & (under <= low)),
-            "!=": (never, (above > high) | (below > high)),
+            "==": ((above > high) | (below > high), (over <= low) & (under <= low)),
+            "!=": (np.zeros(1, bool), (above > high) | (below > high)),
             "<": (above > high, over < low if question.within else over < 0),
             "<=": (above > high, over <= low),
             ">": (below > high, under < low if question.within else under < 0),
@@ -234,7 +233,8 @@ class Trial:
             return None
         claimed = as_range(self.scope.evaluate(target[0]))
         margin, stream = float(tolerance(self.question.within, claimed).high[0]), self.watches[0].streams[0]
-        low, high = ((float(claimed.low[0]) + side * margin - stream.low) / stream.span for side in (-1, 1))
+        span = stream.span or 1.0
+        low, high = ((float(claimed.low[0]) + side * margin - stream.low) / span for side in (-1, 1))
         low, high = (
             low if target[1] in ("==", ">", ">=") else -math.inf,
             high if target[1] in ("==", "<", "<=") else math.inf,

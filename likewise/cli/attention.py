@@ -3,16 +3,11 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from likewise.cli.terminal import Json, examples, progress_bar
-
-if TYPE_CHECKING:
-    from typer import Context
-else:
-    Context = typer.Context.__base__  # what typer passes is no typer.Context but what that is made from
+from likewise.cli.terminal import Context, Json, examples, progress_bar
 
 FeatureName = Literal["elu", "relu", "quadratic", "taylor", "fourier", "softmax-fourier", "positive", "hyperbolic"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from likewise.claims.stated import Stated
     from likewise.claims.verdict import Verdict
 
-EXAMPLES = examples(
+CHECK_EXAMPLES = examples(
     "likewise check answer.md",
     "likewise check docs/claims.md claims.yaml likewise.attention --strict",
     "likewise check answer.md --annotate answer.html",

@@ -3,9 +3,16 @@
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from typer import Context
+else:
+    Context = typer.Context.__base__  # what typer passes is no typer.Context but what that is made from
+
+__all__ = ["Context", "Json", "examples", "progress_bar"]
 
 PATIENCE = 2.0  # seconds of silence before a progress bar shows
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -13,6 +13,9 @@ from likewise.claims.rows import Row, rows, totals
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
 
+TOTALS = """\
+{decided} of {rows} rows are decided by engines as the catalogue has them; {listed} more are listed with the reason.
+{holds} hold, {conditional} need an assumption, {refuted} are refuted; {unnoticed} of these were noticed by nobody."""
 COLOURS = {"holds": "green", "refuted": "red", "inconclusive": "yellow"}
 
 
@@ -44,9 +47,7 @@ def show_catalogue(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> Non
         _add(console, table, "  ".join(cells), [text(cell, colour) for cell in cells])
     if console.is_terminal:
         console.print(table)
-    count = totals(found)
-    print(f"{count['decided']} of {count['rows']} rows are decided by an engine, as the catalogue has them;")
-    print(f"{count['refuted']} of these are refuted, {count['unnoticed']} of them noticed by nobody.")
+    print(TOTALS.format(**totals(found)))
     for verdict in verdicts:
         if verdict.outcome != "passes":
             print(printable(f"not as expected: {verdict}"), file=sys.stderr)
@@ -91,6 +92,5 @@ def _cells(verdict: Verdict) -> list[Text]:
 
 
 def _row_cells(row: Row) -> list[str]:
-    said = dict.fromkeys(verdict.verdict for verdict in row.verdicts)
     engines = dict.fromkeys(verdict.engine or "none" for verdict in row.verdicts)
-    return [str(row.number), row.who, ", ".join(said), ", ".join(engines), row.noticed or "-"]
+    return [str(row.number), row.who, row.kind, ", ".join(engines), row.noticed or "-"]

@@ -1,6 +1,8 @@
 """Run a program without values, on torch's meta device, and count what it would do."""
 
+import functools
 import gc
+import inspect
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -37,11 +39,12 @@ class Operation:
 class Cost:
     """What a program costs: exact counts of elements and operations, for one run forward.
 
-    params: of the module. macs: multiply-adds of products, without biases. elementwise: one for every element that any
-    other operation writes. traffic: elements read and written, operation by operation; `copies` of them only change a
-    layout, and their number depends on the version of torch. fused_traffic: without those of tensors that the program
-    makes and uses up itself. peak: the most elements alive at a time, inputs and parameters included. saved: elements
-    kept for the backward pass, inputs and parameters included, each once.
+    params: of the module, or of those that a function names. macs: multiply-adds of products, without biases.
+    elementwise: one for every element that any other operation writes. traffic: elements read and written, operation
+    by operation; `copies` of them only change a layout, and their number depends on the version of torch.
+    fused_traffic: without those of tensors that the program makes and uses up itself. peak: the most elements alive at
+    a time, inputs and parameters included. saved: elements kept for the backward pass, inputs and parameters included,
+    each once; `peak` is without those that only the backward pass needs.
     """
 
     params: int
@@ -71,30 +74,74 @@ def cost(program: Callable[..., Any], *inputs: Any) -> Cost:
     >>> cost(lambda x, y: (x @ y).relu(), x, y)  # 6 + 15 inputs, 10 products, 10 results; x, y and the result are kept
     Cost(params=0, macs=30, elementwise=10, traffic=51, peak=41, saved=31, fused_traffic=31, copies=0)
     """
-    owner = program if isinstance(program, nn.Module) else getattr(program, "__self__", None)
-    parameters = list(owner.parameters()) if isinstance(owner, nn.Module) else []
-    buffers = list(owner.buffers()) if isinstance(owner, nn.Module) else []
-    given = tensors(inputs)
-    asked = any(x.requires_grad for x in [*given, *parameters])
-    arguments = tree_map_only(Tensor, lambda x: _without_values(x, x.requires_grad or not asked), inputs)
+    modules = _modules_of(program)
+    parameters = list({id(p): p for module in modules for p in module.parameters()}.values())
+    asked = any(x.requires_grad for x in [*tensors(inputs), *parameters])
+    arguments = tree_map_only(Tensor, lambda x: _argument(x, x.requires_grad or not asked), inputs)
     counter = _Counter()
-    for tensor in [*tensors(arguments), *parameters, *buffers]:
-        counter.address(tensor)
-    with _same_everywhere(), counter, torch.autograd.graph.saved_tensors_hooks(counter.pack, counter.unpack):
+    hooks = torch.autograd.graph.saved_tensors_hooks(counter.pack, counter.unpack)
+    with _same_everywhere(), _without_values(modules) as state, counter, hooks:
+        for tensor in [*tensors(arguments), *state]:
+            counter.address(tensor)
         results = tensors(program(*arguments))
     return counter.total(sum(parameter.numel() for parameter in parameters), results)
 
 
-def _without_values(tensor: Tensor, with_gradient: bool) -> Tensor:
-    """A tensor of the same layout, on the meta device; never a leaf, which no program may write to."""
+def _modules_of(program: Callable[..., Any]) -> list[nn.Module]:
+    """The module that is the program, whose method it is, or to which a function refers by name."""
+    if isinstance(program, nn.Module):
+        return [program]
+    if inspect.ismethod(program):
+        return [program.__self__] if isinstance(program.__self__, nn.Module) else []
+    if not inspect.isfunction(program):
+        return []
+    names = inspect.getclosurevars(program)
+    return [value for value in [*names.nonlocals.values(), *names.globals.values()] if isinstance(value, nn.Module)]
+
+
+def _argument(tensor: Tensor, with_gradient: bool) -> Tensor:
+    """A tensor of the same layout without values; never a leaf, which no program may write to."""
     with torch.enable_grad():
-        like = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+        like = _like(tensor)
         return like.requires_grad_().clone() if with_gradient and like.is_floating_point() else like
+
+
+def _like(tensor: Tensor) -> Tensor:
+    """The layout of a tensor on the meta device, where nothing has values."""
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+
+
+@contextmanager
+def _without_values(modules: list[nn.Module]) -> Generator[list[Tensor], None, None]:
+    """For a while, modules hold only the layouts of their parameters and buffers, which are yielded."""
+    owners = [part for module in modules for part in module.modules()]
+    held: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (names, dict(names)) for part in owners for names in (part._parameters, part._buffers)
+    ]
+    layouts: dict[int, Tensor] = {}  # by the tensor they stand for: what is shared stays shared
+    for names, before in held:
+        for name, tensor in before.items():
+            if tensor is not None:
+                like = _like(tensor)
+                like = nn.Parameter(like, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else like
+                names[name] = layouts.setdefault(id(tensor), like)
+    try:
+        yield list(layouts.values())
+    finally:
+        for names, before in held:
+            names.update(before)
+
+
+@functools.cache
+def _warm_up() -> None:
+    """The first operation on the meta device loads parts of torch, and that keeps its argument alive."""
+    torch.empty(1, device="meta").sin()
 
 
 @contextmanager
 def _same_everywhere() -> Generator[None, None, None]:
     """Settings under which counts do not depend on what is installed or on who calls."""
+    _warm_up()
     fast, collects = torch.backends.mha.get_fastpath_enabled(), gc.isenabled()
     torch.backends.mha.set_fastpath_enabled(False)  # one fused operation of which nobody knows the cost
     gc.disable()  # what is alive would depend on when it runs
@@ -219,7 +266,5 @@ def _calls() -> list[tuple[str, int, int]]:
 
 
 def _on_meta(tensor: Tensor) -> Tensor:
-    """The tensor itself if it has no values, else its layout without them."""
-    if tensor.device.type == "meta":
-        return tensor
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+    """The tensor itself if it has no values, else its layout."""
+    return tensor if tensor.is_meta else _like(tensor)

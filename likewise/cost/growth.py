@@ -216,11 +216,11 @@ class BreakEven:
 
     over: str
     start: int | None
-    cheaper: str | None  # "a" or "b"; None if they cost the same for ever
+    cheaper: str | None  # "a" or "b"; None if they always cost the same
 
     def __str__(self) -> str:
         if self.cheaper is None:
-            return f"a and b cost the same at every large {self.over}"
+            return f"a and b cost the same at every {self.over}"
         return f"{self.cheaper} costs less from {self.over}={self.start} on"
 
 

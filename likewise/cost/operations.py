@@ -141,6 +141,12 @@ def reads_number(func: OpOverload) -> bool:
     return operation_name(func) == "_local_scalar_dense"
 
 
+def _needs_values(func: OpOverload, args: tuple[Any, ...]) -> bool:
+    if operation_name(func) == "index":  # by whole numbers it does not
+        return any(index.dtype in (torch.bool, torch.uint8) for index in tensors(args[1]))
+    return torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags
+
+
 def require_known(func: Any, args: tuple[Any, ...]) -> None:
     """Raise Uncounted for an operation in no table, and for one that needs values where there are none.
 
@@ -152,7 +158,7 @@ def require_known(func: Any, args: tuple[Any, ...]) -> None:
         refuse("cost", "operations", "stand in a table of likewise.cost", func, error=Uncounted)
     if reads_number(func) and args[0].device.type != "meta":
         return  # a number that the program was given
-    if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
+    if _needs_values(func, args):
         hint = "A cost is counted without values: pass what depends on them as an argument."
         refuse("cost", "operations", "not depend on the values of tensors", func, hint, error=Uncounted)
     name = operation_name(func).removesuffix("_")

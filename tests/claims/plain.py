@@ -1,6 +1,6 @@
 """Expressions over whole sizes, computed by Python itself: the reference for engines that reason about all sizes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import product
 
@@ -8,13 +8,13 @@ from likewise.claims.claim import Claim
 from likewise.claims.parser import parse
 
 
-def value(text: str, sizes: dict[str, int]) -> Fraction:
+def value(text: str, sizes: Mapping[str, int | Fraction]) -> Fraction:
     """A text of our own tests at these sizes."""
     known = {name: Fraction(size) for name, size in sizes.items()}
-    return eval(text.replace("^", "**"), {"max": max, "min": min}, known)
+    return eval(text.replace("^", "**"), {"max": max, "min": min, "abs": abs}, known)
 
 
-def satisfied(conditions: str, sizes: dict[str, int]) -> bool:
+def satisfied(conditions: str, sizes: Mapping[str, int | Fraction]) -> bool:
     """Whether every one of `a <= b; c == d` is true at these sizes."""
     return all(value(condition, sizes) for condition in conditions.split(";") if condition)
 

@@ -24,7 +24,7 @@ ROWS = st.builds(
 
 
 def eliminated(rows: list[Row]) -> bool:
-    """Whether the rows have a solution, by Fourier and Motzkin: combine every pair that bounds a name, then forget it."""
+    """Whether the rows have a solution, by Fourier and Motzkin: combine each pair that bounds a name, forget it."""
     rows = [
         half
         for row in rows
@@ -53,7 +53,7 @@ def test_simplex_agrees_with_elimination_and_proves_what_it_says(rows):
 
 @given(st.lists(ROWS, min_size=1, max_size=5), st.lists(st.integers(-2, 2), min_size=5, max_size=5))
 def test_a_certificate_never_proves_what_a_point_satisfies(rows, multipliers):
-    certificate = Certificate(tuple(map(Fraction, multipliers[: len(rows)])))
+    certificate = Certificate(tuple(Fraction(value) for value in multipliers[: len(rows)]))
     if certificate.proves(rows):
         assert not eliminated(rows)
 

@@ -1,7 +1,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.claims.orders import decide, primitive
@@ -10,9 +10,6 @@ from likewise.claims.powers import magnitude
 from likewise.claims.tree import Binary, Name
 from likewise.claims.verdict import Finding, Undecided
 from tests.claims.plain import box, claim, satisfied, value
-
-pytestmark = pytest.mark.usefixtures("without_shape_checks")  # exact arithmetic is many small calls
-often = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 
 MONOMIAL = st.builds(
     lambda factor, powers: "*".join(
@@ -31,6 +28,12 @@ def decided(text: str) -> Finding:
     return found
 
 
+def verdict(relation: str, cone: str = "") -> str:
+    found = decide(claim("NDM", relation, cone))
+    assert found is not None
+    return found.verdict
+
+
 def ratio_grows(f: str, g: str, ray: dict[str, str], cone: str) -> bool:
     """f/g along the ray at t = 2^10, 2^20, 2^40, which must also lie in the cone."""
     ratios = []
@@ -41,7 +44,7 @@ def ratio_grows(f: str, g: str, ray: dict[str, str], cone: str) -> bool:
     return ratios[1] > 100 * ratios[0] and ratios[2] > 100 * ratios[1]
 
 
-@often
+@settings(max_examples=50)
 @given(SUM, SUM, st.sampled_from(CONES))
 def test_bound_that_holds_is_met_at_all_small_sizes_and_one_that_fails_grows_along_its_ray(f, g, cone):
     found = decide(claim("NDM", f"{f} in O({g})", cone))
@@ -55,33 +58,31 @@ def test_bound_that_holds_is_met_at_all_small_sizes_and_one_that_fails_grows_alo
             assert not satisfied(cone, sizes) or value(f, sizes) <= factor * value(g, sizes)
 
 
-@often
+@settings(max_examples=50)
 @given(SUM, SUM, st.sampled_from(CONES))
 def test_omega_is_o_the_other_way_round_and_theta_is_both(f, g, cone):
     verdicts = [
-        decide(claim("NDM", relation, cone)).verdict
+        verdict(relation, cone)
         for relation in (f"{f} in Omega({g})", f"{g} in O({f})", f"{f} in O({g})", f"{f} in Theta({g})")
     ]
     assert verdicts[0] == verdicts[1]
     assert (verdicts[3] == "holds") == (verdicts[1] == verdicts[2] == "holds")
 
 
-@often
+@settings(max_examples=50)
 @given(SUM, SUM)
 def test_suggested_assumption_makes_the_bound_hold(f, g):
     found = decide(claim("NDM", f"{f} in O({g})"))
     assert found is not None
     for suggestion in found.suggestions:
-        helped = decide(claim("NDM", f"{f} in O({g})", suggestion.replace(", ", "; ")))
-        assert helped is not None
-        assert helped.verdict == "holds"
+        assert verdict(f"{f} in O({g})", suggestion.replace(", ", "; ")) == "holds"
 
 
-@often
+@settings(max_examples=50)
 @given(SUM, SUM, SUM)
 def test_minimum_is_bounded_by_what_bounds_either_and_bounds_only_what_both_do(f, g, h):
     def holds(relation):
-        return decide(claim("NDM", relation)).verdict == "holds"
+        return verdict(relation) == "holds"
 
     both = holds(f"{f} in O({g})"), holds(f"{f} in O({h})")
     assert holds(f"{f} in O(min({g}, {h}))") == all(both)

@@ -56,7 +56,8 @@ FILES = {
         "diagnosing",
     ],
     "networks": ["segments", "inception", "facenet", "resnet", "attends", "transformer", "vit", "language"],
-    "cli": ["terminal", "attention", "verdicts", "check", "mcp"],
+    "cost": ["operations", "counting", "growth"],
+    "cli": ["terminal", "attention", "cost", "verdicts", "check", "mcp"],
 }
 
 FILE_LINES = 400

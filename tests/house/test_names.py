@@ -42,6 +42,17 @@ NAMES = {
         "linear_attention",
         "softmax_attention",
     ],
+    "likewise.cost": [
+        "BreakEven",
+        "Cost",
+        "Growth",
+        "NotPolynomial",
+        "Operation",
+        "Uncounted",
+        "break_even",
+        "cost",
+        "cost_polynomial",
+    ],
     "likewise.networks": [
         "Block",
         "ByteModel",
