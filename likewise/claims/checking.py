@@ -11,7 +11,7 @@ from typing import Any
 import likewise
 from likewise.checks import require, require_count
 from likewise.claims.claim import Claim
-from likewise.claims.documents import Stated
+from likewise.claims.documents import Stated, markdown_claims
 from likewise.claims.engines import needs_torch
 from likewise.claims.parser import parse
 from likewise.claims.pool import Kind, Late, shared_pool
@@ -83,6 +83,22 @@ def check_claims(
     if questions:
         shared_pool().ask_all(questions, answered)
     return verdicts
+
+
+def check_document(
+    markdown: str,
+    *,
+    seed: int = 0,
+    budget: float | None = None,
+    allow_code: bool = False,
+    strict: bool = False,
+) -> list[Verdict]:
+    r"""Decide the claim fences of a Markdown text, in their order.
+
+    >>> print(*check_document("```claim half\nassert: 1/2 == 0.5\n```\n"))
+    holds  half  0.5 == 0.5  [arithmetic]
+    """
+    return check_claims(markdown_claims(markdown), seed=seed, budget=budget, allow_code=allow_code, strict=strict)
 
 
 @dataclass(frozen=True)

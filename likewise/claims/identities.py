@@ -68,6 +68,8 @@ def _condition(asked: Question) -> str:
 
 
 def _for_every_size(asked: Question) -> str | None:
+    if not set(asked.chain.comparisons) <= {"=="} and not _never_empty(asked):
+        return None
     at = asked.invariants()
     return _decided(asked, _differences(at, asked.chain), _usable(lambda each: _differences(at, each), asked))
 
@@ -108,9 +110,8 @@ def _usable(read: Callable[[Chain], list[Compared]], asked: Question) -> list[Co
 
 
 def _by_signs(asked: Question) -> str | None:
-    """Every comparison by the signs of its sides; axes whose length is a formula may be empty and are left alone."""
-    dims = [dim for each in asked.variables for dim in asked.dims(each)]
-    if not all(isinstance(dim, Name | Number) for dim in dims):
+    """Every comparison by the signs of its sides."""
+    if not _never_empty(asked):
         return None
     reader = Expressions(of_names(asked), of_assumptions(asked))
     for left, comparison, right in _links(asked.chain):
@@ -118,6 +119,11 @@ def _by_signs(asked: Question) -> str | None:
         if not reader.of(difference) <= allowed(comparison):
             return None
     return "signs"
+
+
+def _never_empty(asked: Question) -> bool:
+    """Whether every variable has an entry; a length that is a formula, such as D - 1, may be 0."""
+    return all(isinstance(dim, Name | Number) for each in asked.variables for dim in asked.dims(each))
 
 
 def _links(each: Chain) -> Iterable[tuple[Node, Comparison, Node]]:

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from itertools import islice
 
@@ -21,6 +22,7 @@ from likewise.claims.verdict import Finding, Undecided
 from likewise.claims.witnesses import Witness, admissible, is_proved, refuted, violation
 
 BOXES = 4_000
+NARROW = Fraction(1, 2**24)  # a box that is still open at this width will stay so
 SHARE = 0.5  # of the budget
 Box = dict[str, tuple[Fraction, Fraction]]
 
@@ -33,8 +35,11 @@ def decide(claim: Claim) -> Finding | None:
     method = proved(asked)
     if method is not None:
         return Finding("holds", "proved", method, engine="interval")
-    if asked.variables and all(isinstance(each.kind, Between) for each in asked.variables) and not asked.sizes:
-        counted = subdivided(asked)
+    counted = None
+    boxed = all(isinstance(each.kind, Between) for each in asked.variables) and not asked.sizes
+    if boxed and asked.variables and "==" not in asked.chain.comparisons:
+        with suppress(Undecided):
+            counted = subdivided(asked)
         if counted is not None:
             return Finding(
                 "holds", "proved", f"interval arithmetic, {counted} box{'es' if counted > 1 else ''}", engine="interval"
@@ -56,7 +61,7 @@ def subdivided(asked: Question) -> int | None:
             continue
         widest = max(box, key=lambda name: box[name][1] - box[name][0])
         lowest, highest = box[widest]
-        if lowest == highest:
+        if highest - lowest <= NARROW:
             return None
         middle = (lowest + highest) / 2
         waiting += [box | {widest: (middle, highest)}, box | {widest: (lowest, middle)}]

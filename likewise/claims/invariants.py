@@ -99,6 +99,8 @@ class Invariants:
                 return OPERATORS[sign](self.evaluate(left), self.evaluate(right))
             case Call("dim", (operand,)) if isinstance(operand, Node):
                 return prod(self.shape(operand), start=form(1))
+            case Call("tr", (Call("I", (length,)),)) if isinstance(length, Node):
+                return self.scalar(length)
             case Call("zeros" | "ones" as function, (length,)) if isinstance(length, Node):
                 return ones(self.scalar(length)).scaled(form(int(function == "ones")))
             case Call(function, arguments) if function in FUNCTIONS:

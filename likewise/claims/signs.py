@@ -14,7 +14,20 @@ from likewise.claims.coordinates import COMPARISONS, plain
 from likewise.claims.elementary import substitute
 from likewise.claims.exponomials import Atom, Form, form, of_key
 from likewise.claims.questions import ZERO, Question, comparisons
-from likewise.claims.tree import Binary, Call, Comparison, Index, Join, Name, Negative, Node, Number, Text, Transpose
+from likewise.claims.tree import (
+    Binary,
+    Call,
+    Comparison,
+    Index,
+    Join,
+    Name,
+    Negative,
+    Node,
+    Number,
+    Text,
+    Transpose,
+    children,
+)
 from likewise.claims.verdict import Undecided
 
 Signs = frozenset[int]
@@ -83,6 +96,11 @@ def of_names(question: Question) -> dict[str, Signs]:
             case _:
                 found[each.name] = ANY
     for left, comparison, right in comparisons(question.assumptions):
+        match left:
+            case Call("min", (Name() as entries,)) if comparison in (">", ">="):
+                left = entries  # what the least entry is above, every entry is
+            case Call("max", (Name() as entries,)) if comparison in ("<", "<="):
+                left = entries
         if isinstance(left, Name) and isinstance(right, Number) and left.name in found:
             array = any(each.name == left.name and question.dims(each) for each in question.variables)
             if comparison != "!=" or not array:  # of an array it only says that some entry differs
@@ -140,7 +158,7 @@ class Expressions(NamedTuple):
             case Binary("/", left, right):
                 return times(self.of(left), self.of(right) - {0})
             case Binary("@", left, right):
-                return summed(times(self.of(left), self.of(right)))
+                return summed(times(self.of(left), self.of(right))) | _of_nothing(node)
             case Binary("^", left, Number(value)):
                 return raised(self.of(left), value)
             case Binary("^", left, _):
@@ -151,20 +169,23 @@ class Expressions(NamedTuple):
 
     def call(self, function: str, arguments: list[Node]) -> Signs:
         given = [self.of(part) for part in arguments]
+        nothing = frozenset().union(*map(_of_nothing, arguments))
         match function:
             case "exp" | "softmax":
                 return POSITIVE
-            case "dim" | "ones":  # a length such as D - 1 may be 0
-                return POSITIVE if all(isinstance(part, Name) for part in arguments) else NOT_NEGATIVE
+            case "ones":
+                return POSITIVE
+            case "dim":
+                return POSITIVE | nothing
             case "sqnorm" | "norm":
-                return square(given[0])
+                return square(given[0]) | nothing
             case "dot":
                 same = arguments[0] == arguments[1]
-                return summed(square(given[0]) if same else times(*given))
+                return summed(square(given[0]) if same else times(*given)) | nothing
             case "outer" | "einsum":
-                return summed(_product(given))
+                return summed(_product(given)) | nothing
             case "sum" | "mean" | "tr":
-                return summed(given[0])
+                return summed(given[0]) | nothing
             case "max":
                 return largest(given)
             case "min":
@@ -177,13 +198,24 @@ class Expressions(NamedTuple):
                 return given[0] & NOT_NEGATIVE
             case "vec":
                 return given[0]
-            case "pairs":  # of one coordinate there is none, and a sum of none is 0
-                return times(given[0], given[0]) | {0}
+            case "pairs":
+                return times(given[0], given[0])
             case "I" | "choose":
                 return NOT_NEGATIVE
             case "zeros":
                 return of_number(0)
         return ANY
+
+
+def _of_nothing(node: Node) -> Signs:
+    """{0} where an array may have no entries, for their sum is then 0: one coordinate has no pairs."""
+    filled = (
+        isinstance(node, Call)
+        and node.function in ("ones", "zeros")
+        and not all(isinstance(part, Name) for part in node.arguments)
+    )
+    mine = filled or (isinstance(node, Call) and node.function == "pairs")
+    return of_number(0) if mine else frozenset().union(*map(_of_nothing, children(node)))
 
 
 def _product(parts: Iterable[Signs]) -> Signs:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib", "jinja2", "jaxtyping", "safetensors"}
+HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib", "jinja2", "jaxtyping", "safetensors", "mcp", "yaml"}
 HELP_SECONDS = 0.5
 
 
@@ -17,7 +17,7 @@ def heavy_imports(statement: str) -> set[str]:
     return HEAVY & set(done.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["likewise", "likewise.cli"])
+@pytest.mark.parametrize("module", ["likewise", "likewise.cli", "likewise.claims", "likewise.pytest_plugin"])
 def test_import_loads_nothing_heavy(module: str) -> None:
     assert heavy_imports(f"import {module}") == set()
 
