@@ -67,7 +67,9 @@ class Gaussian(SimilarityKernel):
 
     ```claim softmax-is-gaussian-times-norms
     given: q, k in R^K
-    assert: exp(dot(q, k)/sqrt(K)) == exp(-sqnorm(q - k)/(2*sqrt(K)))*exp(sqnorm(q)/(2*sqrt(K)))*exp(sqnorm(k)/(2*sqrt(K)))
+    gauss = exp(-sqnorm(q - k)/(2*sqrt(K)))
+    factor(x) = exp(sqnorm(x)/(2*sqrt(K)))
+    assert: exp(dot(q, k)/sqrt(K)) == gauss*factor(q)*factor(k)
     ```
     """
 

@@ -48,13 +48,13 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
     """Ask one engine after the other; the first that decides has the word, and nothing is guessed when none does."""
     reasons: list[str] = []
     weak: Finding | None = None
-    ends = time.monotonic() + claim.budget
+    ends = time.process_time() + claim.budget
     for name in engines_for(claim):
         if importlib.util.find_spec(f"likewise.claims.{name}") is None:
             continue
         engine: Callable[..., Finding | None] = importlib.import_module(f"likewise.claims.{name}").decide
         allowed = {"allow_code": allow_code, "folder": folder} if name == "confined" else {}
-        left = ends - time.monotonic()
+        left = ends - time.process_time()
         if left <= 0:
             reasons.append(f"over its budget of {claim.budget:g} s")
             break

@@ -192,11 +192,6 @@ def nn1(*, embedding_dim: int = 128, norm: Normalisation = "lrn") -> "FaceNet":
 
     Paper: FaceNet, arXiv 1503.03832, Table 1. LRN's constants are not in it; ours are OpenFace's.
 
-    ```claim nn1-parameters
-    of: facenet.nn1
-    assert: params == 140025664
-    ```
-
     ```claim nn1-multiply-adds
     of: facenet.nn1
     unit: mac
@@ -219,11 +214,6 @@ def nn2(*, embedding_dim: int = 128, norm: Normalisation = "lrn") -> "FaceNet":
 
     Paper: FaceNet, arXiv 1503.03832, Table 2. LRN's constants are not in it; ours are OpenFace's.
 
-    ```claim nn2-parameters
-    of: facenet.nn2
-    assert: params == 7456304
-    ```
-
     ```claim nn2-multiply-adds
     of: facenet.nn2
     unit: mac
@@ -244,17 +234,6 @@ def nn3(*, embedding_dim: int = 128, norm: Normalisation = "lrn") -> "FaceNet":
     torch.Size([5, 128])
 
     Paper: FaceNet, arXiv 1503.03832, section 3.3 and Table 2. LRN's constants are not in it; ours are OpenFace's.
-
-    ```claim nn3-parameters
-    of: facenet.nn3
-    assert: params == 7456304
-    ```
-
-    ```claim nn3-multiply-adds
-    of: facenet.nn3
-    unit: mac
-    assert: cost == 814620672
-    ```
     """
     return build("nn3", NN2, (160, 160), embedding_dim=embedding_dim, norm=norm)
 
@@ -272,11 +251,6 @@ def nn4(*, embedding_dim: int = 128, norm: Normalisation = "lrn") -> "FaceNet":
     torch.Size([5, 128])
 
     Paper: FaceNet, arXiv 1503.03832, section 3.3 and Table 2. LRN's constants are not in it; ours are OpenFace's.
-
-    ```claim nn4-parameters
-    of: facenet.nn4
-    assert: params == 6607888
-    ```
 
     ```claim nn4-multiply-adds
     of: facenet.nn4
@@ -301,17 +275,6 @@ def nns1(*, embedding_dim: int = 128, norm: Normalisation = "lrn") -> "FaceNet":
     torch.Size([5, 128])
 
     Paper: FaceNet, arXiv 1503.03832, section 3.3. Differs: all but the input size and, nearly, the totals is ours.
-
-    ```claim nns1-parameters
-    of: facenet.nns1
-    assert: params == 26288232
-    ```
-
-    ```claim nns1-multiply-adds
-    of: facenet.nns1
-    unit: mac
-    assert: cost == 221658848
-    ```
     """
     return build("nns1", NNS1, (165, 165), embedding_dim=embedding_dim, norm=norm)
 
@@ -331,11 +294,6 @@ def nns2(*, embedding_dim: int = 128, norm: Normalisation = "lrn") -> "FaceNet":
 
     Paper: FaceNet, arXiv 1503.03832, section 3.3. Differs: all but the input size and, nearly, the totals is ours. The
     paper's 140x116 names no axis; we read rows first, as in its Table 1.
-
-    ```claim nns2-parameters
-    of: facenet.nns2
-    assert: params == 4342304
-    ```
 
     ```claim nns2-multiply-adds
     of: facenet.nns2
