@@ -9,7 +9,7 @@ declared), together with the first term, in printed order, that grows most along
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice, product
 from math import gcd, lcm
@@ -23,6 +23,7 @@ from likewise.claims.verdict import Finding, Undecided
 from likewise.polynomial import Polynomial
 
 SHORT, ALTERNATIVES, LISTED, RAYS = 3, 3, 4, 2_000
+NEVER = Fraction(-(10**9))
 Pair = tuple[Power, Power]  # small <= large
 
 
@@ -78,8 +79,8 @@ class Question:
     whose: str = ""
 
     def escaping(self, sizes: Sizes) -> Iterator[tuple[Power, dict[str, Fraction]]]:
-        """Terms of f that the bound does not hold, in printed order, each with logarithms that show it."""
-        bounds = [positive(terms) for terms in self.bounds(sizes)]
+        """Terms of f that a solid bound does not hold, in printed order, each with logarithms that show it."""
+        bounds = [positive(terms) for terms in sizes.over_free(self.g).sums]
         uncancelled = [set(positive(terms)) for terms in sizes.over_free(self.f).sums]
         first, *others = (
             {key: [p for p in _over_free(key, sizes) if p in left] for key in positive(terms)}
@@ -94,19 +95,16 @@ class Question:
                     yield key, point
                     break
 
-    def bounds(self, sizes: Sizes) -> list[Sum]:
-        """The sums of g; negative terms must leave at least a fixed share of the positive ones."""
-        bounds = sizes.over_free(self.g)
-        if not all(_solid(terms, sizes) for terms in bounds.sums):
-            raise Undecided("negative terms in the smaller side, which may come close to 0")
-        return list(bounds.sums)
+    def solid(self, sizes: Sizes) -> bool:
+        """Whether the negative terms of g leave at least a fixed share of its positive ones, so that these bound."""
+        return all(_solid(terms, sizes) for terms in sizes.over_free(self.g).sums)
 
     def ray(self, points: Sequence[Mapping[str, Fraction]]) -> tuple[Ray, Fraction] | None:
         """The first ray along which f/g grows, counted exactly, and the exponent of t with which it does."""
         f, g = self.sizes.over_free(self.f), self.sizes.over_free(self.g)
         for ray in self.sizes.rays(tuple(self._whole(point) for point in points)):
             above, below = (min(_degree(ray, terms) for terms in part.sums) for part in (f, g))
-            if above > below and self.sizes.allows(ray):
+            if above > below > NEVER and self.sizes.allows(ray):
                 return ray, above - below
         return None
 
@@ -128,7 +126,7 @@ def _over_free(key: Power, sizes: Sizes) -> Sum:
 def _degree(ray: Ray, terms: Sum) -> Fraction:
     """The exponent of t with which a sum grows along a ray; below every other one where it does not stay above 0."""
     value = ray.along(terms)
-    return max(value) if value and value[max(value)] > 0 else Fraction(-(10**9))
+    return max(value) if value and value[max(value)] > 0 else NEVER
 
 
 def _solid(terms: Sum, sizes: Sizes) -> bool:
@@ -232,30 +230,35 @@ def _pair_text(pair: Pair, sizes: Sizes) -> str:
     return f"{power_text(pair[0], sizes.names)} <= {power_text(pair[1], sizes.names)}"
 
 
-def judge(order: str, questions: Mapping[str, Question], also: Sequence[str] = ()) -> Judgement:
-    """Answer the questions an order asks: f in O(g), g in O(f), or both. `also` are further ways to make it true."""
+def judge(order: str, questions: Mapping[str, Question]) -> Judgement:
+    """Answer the questions an order asks: f in O(g), g in O(f), or both."""
     asked = [questions[name] for name in (("O", "Omega") if order == "Theta" else (order,))]
     for question in asked:
-        if not all(map(positive, question.sizes.over_free(question.f).sums)):
-            continue  # never above 0
-        point = _vanishing(question)
-        if point:
-            return point
-        escaping = list(question.escaping(question.sizes))
-        if not escaping:
-            continue
-        found = question.ray([point for _, point in escaping])
-        if found is None:
-            raise Undecided("a term escapes in logarithms, but no ray of whole sizes shows it")
-        ray, exponent = found
-        ratio = "t" if exponent == 1 else f"t^{exponent_text(exponent)}"
-        where = question.sizes.text(ray)
-        detail = f"{question.first_term(ray)} escapes along {where} (ratio ~ {ratio})"
-        witness = tuple(
-            (name, value) for part in where.split(", ") for *names, value in [part.split("=")] for name in names
-        )
-        return Judgement(False, detail, witness, (*suggestions(asked), *also))
+        if all(map(positive, question.sizes.over_free(question.f).sums)):  # else it is never above 0
+            answer = _vanishing(question) or _escape(question)
+            if answer:
+                known = all(each.solid(each.sizes) for each in asked)
+                return replace(answer, suggestions=suggestions(asked) if known else ())
     return Judgement(True)
+
+
+def _escape(question: Question) -> Judgement | None:
+    """A ray along which f/g grows; None where every term of f is held."""
+    solid = question.solid(question.sizes)
+    escaping = list(question.escaping(question.sizes)) if solid else []
+    if solid and not escaping:
+        return None
+    found = question.ray([point for _, point in escaping])
+    if found is None and not solid:
+        raise Undecided("negative terms in the smaller side, which may come close to 0")
+    if found is None:
+        raise Undecided("a term escapes in logarithms, but no ray of whole sizes shows it")
+    ray, exponent = found
+    ratio = "t" if exponent == 1 else f"t^{exponent_text(exponent)}"
+    where = question.sizes.text(ray)
+    groups = [part.split("=") for part in where.split(", ")]
+    witness = tuple((name, value) for *names, value in groups for name in names)
+    return Judgement(False, f"{question.first_term(ray)} escapes along {where} (ratio ~ {ratio})", witness)
 
 
 def _vanishing(question: Question) -> Judgement | None:
@@ -320,7 +323,7 @@ def _held(question: Question) -> list[str]:
     """x^a <= the product of x^b to the power theta, for every term that is not a bound itself."""
     sizes, texts = question.sizes, []
     (terms,) = sizes.over_free(question.f).sums
-    bounds = positive(question.bounds(sizes)[0]) if positive(terms) else []
+    bounds = positive(sizes.over_free(question.g).sums[0])
     for small in filter(positive(terms).__contains__, printed(terms, sizes.names)):
         certificate = dominated([small], bounds, sizes.cone[0])
         assert isinstance(certificate, Certificate)

@@ -129,6 +129,7 @@ def test_bound_that_holds_says_why(text, detail):
         ),
         ("sizes: N\nassert: N^2 in Omega(N^3)", "N^3 of the bound escapes along N=t (ratio ~ t)"),
         ("sizes: N\nassert: N*(N - 1) in Omega(N^2)", "N=1: N^2 - N = 0"),
+        ("sizes: N, D\nassert: N^2 in O(N^2*D - N^2 + 1)", "N^2 escapes along N=t (ratio ~ t^2)"),
         ("sizes: d, h, k = d/h\nassert: d in O(k)", "d escapes along d=h=t, k=1 (ratio ~ t); holds assuming h <= 1"),
         ("sizes: N, M\nassert: N^2 - N*M + M in O(N)", "N^2 escapes along N=t (ratio ~ t)"),
         ("sizes: h, k, d = h + k\nassert: d in O(h)", "d escapes along k=t, d=t + 1, h=1 (ratio ~ t)"),
