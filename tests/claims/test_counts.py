@@ -110,6 +110,11 @@ def test_two_programs_are_compared_in_one_unit():
         decided("sizes: N, D, M | assert: cost(attention.softmax) < cost(attention.quadratic)")
 
 
+def test_term_of_a_maximum_has_the_coefficient_it_is_first_seen_with():
+    found = decided("of: attention.softmax | sizes: N, D, M | assert: peak in O(N*D + N*M)")
+    assert found.detail.startswith("2*N^2 escapes along N=t (ratio ~ t); peak = max(2*N^2 + 2*N*D + N*M, N^2 + ")
+
+
 def test_other_variant_is_suggested_only_where_it_satisfies_the_bound():
     head = "of: attention.softmax | sizes: N, D, M | assert: peak in"
     assert decided(f"{head} O(N*D + N*M)").suggestions == (
