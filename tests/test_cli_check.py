@@ -254,12 +254,18 @@ assert: 5 == 4
 expect: refuted
 ```
 
+```claim row-8
+row: 8
+assert: z == 4
+expect: inconclusive
+```
+
 - row 6: a matter of taste
 - row 7: history
 """)
 
 
-REFUTED, OPEN = ("row-2-bare", "row-3", "row-5"), ("row-4",)
+REFUTED, OPEN = ("row-2-bare", "row-3", "row-5"), ("row-4", "row-8")
 
 
 def found(stated: list[Stated]) -> list[Verdict]:
@@ -271,7 +277,7 @@ def found(stated: list[Stated]) -> list[Verdict]:
             grade="",
             detail="",
             engine=f"e{len(each.id)}",
-            expect="refuted" if each.id in REFUTED else None,
+            expect="refuted" if each.id in REFUTED else "inconclusive" if each.id == "row-8" else None,
             revises="row-2-bare" if each.id == "row-2-right" else None,
         )
         for each in stated
@@ -292,14 +298,15 @@ def test_the_catalogue_is_shown_by_row(
         "3    refuted  e5  human",
         "4    inconclusive  e5  -",
         "5    refuted  e5  nobody",
-        "4 of 5 rows are decided by engines as the catalogue has them; 2 more are listed with the reason.",
+        "8    inconclusive  e5  -",
+        "4 of 6 rows are decided by engines as the catalogue has them; 2 more are listed with the reason.",
         "1 hold, 1 need an assumption, 2 are refuted; 1 of these were noticed by nobody.",
     ]
     assert shown.err == "not as expected: inconclusive  row-4    []\n"
     assert run("--catalogue", "--json") == 3
     data = json.loads(capsys.readouterr().out)
     assert data["totals"] == {
-        "rows": 5,
+        "rows": 6,
         "decided": 4,
         "holds": 1,
         "refuted": 2,
@@ -308,7 +315,7 @@ def test_the_catalogue_is_shown_by_row(
         "listed": 2,
     }
     assert data["rows"][1]["claims"] == ["row-2-bare", "row-2-right"]
-    assert len(data["verdicts"]) == 7
+    assert len(data["verdicts"]) == 8
 
 
 TRIVIAL = "```claim trivial\nassert: 1 + 1 == 2\n```\n"

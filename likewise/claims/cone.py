@@ -65,9 +65,8 @@ class Sizes:
             known = {name: sizes.over_free(waiting.pop(name)) for name in ready}
             sizes = cls(sizes.names, {**sizes.equations, **known}, ())
         minus_one = Magnitude(({(): Fraction(-1)},))
-        conditions: list[tuple[Sum, Comparison]] = []
-        for part in sizes.equations.values():
-            conditions.append((_single(added(part, minus_one)), ">="))
+        least = [_single(added(part, minus_one)) for part in sizes.equations.values()]
+        conditions: list[tuple[Sum, Comparison]] = [(terms, ">=") for terms in least]
         forgotten = ""
         for chain in claim.assumptions:
             for left, sign, right in zip(chain.terms, chain.comparisons, chain.terms[1:], strict=False):

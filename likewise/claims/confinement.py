@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -40,7 +41,9 @@ def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
     source = _source(code.file)
     with tempfile.TemporaryDirectory() as folder:
         reader, writer = os.pipe()
+        key = secrets.token_hex()
         request = {
+            "key": key,
             "pipe": writer,
             "parent": os.getpid(),
             "seconds": seconds,
@@ -71,7 +74,7 @@ def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    return _understood(answer, process.returncode)
+    return _understood(answer, process.returncode, key)
 
 
 def _source(file: Path) -> str:
@@ -98,17 +101,19 @@ def _listen(reader: int, seconds: float) -> bytes:
             raise Undecided(f"the code answered with more than {LONGEST_ANSWER} bytes")
 
 
-def _understood(answer: bytes, status: int) -> tuple[dict[str, Any], str]:
-    """Two lines of the agreed form, and nothing else: the code may have written to the pipe itself."""
+def _understood(answer: bytes, status: int, key: str) -> tuple[dict[str, Any], str]:
+    """Two lines of the agreed form, the last with the key, and nothing else: the code may have written lines itself."""
     lines = answer.splitlines()
     if len(lines) < 2:
         how = f"signal {-status}" if status < 0 else f"status {status}"
         raise Undecided(f"the process of the code ended without an answer ({how})")
     try:
-        layers, outcome = (json.loads(line) for line in lines)
+        layers, last = (json.loads(line) for line in lines)
+        outcome = last["outcome"]
         granted = {name: layers[name] is True for name in LAYERS}
         returned, raised = outcome.get("returned"), outcome.get("raised")
         known = outcome == {"missing": True} or _is_returned(returned) or _is_raised(raised, outcome.get("message"))
+        known = known and last["key"] == key
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         known, granted, outcome = False, {}, {}
     if not known:

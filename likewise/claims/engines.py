@@ -30,31 +30,38 @@ def engines_for(claim: Claim) -> tuple[str, ...]:
             return ("counts", "orders")
     if any(_mentions(node, Moment | Probability) for node in nodes(claim.relation)):
         return CHANCES
-    if any(_mentions_quantity(node) for node in nodes(claim.relation)):
+    if programs_of(claim):
         return ("counts",)
     return IDENTITIES
 
 
+def programs_of(claim: Claim) -> set[str]:
+    """The programs whose quantities a claim compares."""
+    waiting, found = list(nodes(claim.relation)), {claim.program} if claim.program else set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Call) and node.function in QUANTITIES:
+            found |= {argument.name for argument in node.arguments if isinstance(argument, Name)}
+        waiting += children(node)
+    return found
+
+
 def needs_torch(claim: Claim) -> bool:
     """Whether a program has to run or be counted."""
-    return (
-        claim.program is not None
-        or isinstance(claim.relation, Runs)
-        or any(_mentions_quantity(node) for node in nodes(claim.relation))
-    )
+    return bool(programs_of(claim)) or isinstance(claim.relation, Runs)
 
 
 def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Finding:
     """Ask one engine after the other; the first that decides has the word, and nothing is guessed when none does."""
     reasons: list[str] = []
     weak: Finding | None = None
-    ends = time.monotonic() + claim.budget
+    ends = time.process_time() + claim.budget
     for name in engines_for(claim):
         if importlib.util.find_spec(f"likewise.claims.{name}") is None:
             continue
         engine: Callable[..., Finding | None] = importlib.import_module(f"likewise.claims.{name}").decide
         allowed = {"allow_code": allow_code, "folder": folder} if name == "confined" else {}
-        left = ends - time.monotonic()
+        left = ends - time.process_time()
         if left <= 0:
             reasons.append(f"over its budget of {claim.budget:g} s")
             break
@@ -95,8 +102,3 @@ def with_numbers(claim: Claim) -> Claim:
 
 def _mentions(node: Node, kinds: "type | object") -> bool:
     return isinstance(node, kinds) or any(_mentions(child, kinds) for child in children(node))  # ty: ignore[invalid-argument-type]
-
-
-def _mentions_quantity(node: Node) -> bool:
-    mine = isinstance(node, Call) and node.function in QUANTITIES
-    return mine or any(_mentions_quantity(child) for child in children(node))

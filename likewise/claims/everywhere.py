@@ -55,6 +55,7 @@ def compared(left: Node, comparison: Comparison, right: Node, sizes: Sizes, with
 
     A maximum stands on either side only as a whole: it is at most c when each of its arguments is.
 
+    >>> from likewise.claims.tree import Binary
     >>> n, sizes = Name("N"), Sizes(("N",), {}, ())
     >>> compared(Binary("*", n, n), ">=", n, sizes).proof
     'no negative coefficient at sizes 1 + x'

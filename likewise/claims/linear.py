@@ -12,7 +12,7 @@ from typing import Literal
 
 from likewise.claims.verdict import Undecided
 
-ROWS, PIVOTS, POINTS = 400, 5_000, 20_000
+ROWS, PIVOTS, POINTS, HALVINGS = 400, 5_000, 20_000, 500
 ZERO = Fraction(0)
 
 
@@ -176,11 +176,12 @@ class _Simplex:
     def point(self, rows: Sequence[Row]) -> dict[str, Fraction]:
         """The names at a concrete infinitesimal, halved until every row holds."""
         tiny = Fraction(1)
-        while True:
+        for _ in range(HALVINGS):
             point = {name: self.value[i][0] + tiny * self.value[i][1] for i, name in enumerate(self.names)}
             if all(row.holds(point) for row in rows):
                 return point
             tiny /= 2
+        raise Undecided(f"a point closer than 2^-{HALVINGS} to what it must not touch")
 
 
 def lattice(dimension: int, radius: int, *, least: int | None = None) -> Iterable[tuple[int, ...]]:

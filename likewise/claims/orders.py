@@ -236,6 +236,8 @@ def judge(order: str, questions: Mapping[str, Question], also: Sequence[str] = (
     """Answer the questions an order asks: f in O(g), g in O(f), or both. `also` are further ways to make it true."""
     asked = [questions[name] for name in (("O", "Omega") if order == "Theta" else (order,))]
     for question in asked:
+        if not all(map(positive, question.sizes.over_free(question.f).sums)):
+            continue  # never above 0
         point = _vanishing(question)
         if point:
             return point
@@ -258,7 +260,7 @@ def judge(order: str, questions: Mapping[str, Question], also: Sequence[str] = (
 
 def _vanishing(question: Question) -> Judgement | None:
     """Small sizes at which the bound is not above 0 and what it should bound is."""
-    if all(value > 0 for terms in question.g.sums for value in terms.values()):
+    if all(terms and min(terms.values()) > 0 for terms in question.g.sums):
         return None
     f, g = (polynomial(question.sizes.over_free(part)) for part in (question.f, question.g))
     if f is None or g is None or question.sizes.forgotten:
@@ -317,8 +319,8 @@ def _reason(order: str, questions: Mapping[str, Question]) -> str:
 def _held(question: Question) -> list[str]:
     """x^a <= the product of x^b to the power theta, for every term that is not a bound itself."""
     sizes, texts = question.sizes, []
-    (bounds,) = map(positive, question.bounds(sizes))
     (terms,) = sizes.over_free(question.f).sums
+    bounds = positive(question.bounds(sizes)[0]) if positive(terms) else []
     for small in filter(positive(terms).__contains__, printed(terms, sizes.names)):
         certificate = dominated([small], bounds, sizes.cone[0])
         assert isinstance(certificate, Certificate)

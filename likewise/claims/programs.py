@@ -235,3 +235,10 @@ register_counter("attention.short_quadratic_features", _width("attention.quadrat
 register_counter("attention.fourier_features", _random_features)
 register_counter("attention.mha_cache", _cache("attention.mha_step"))
 register_counter("attention.mqa_cache", _cache("attention.mqa_step"))
+
+OURS = frozenset(PROGRAMS)
+
+
+def registered_here(name: str) -> bool:
+    """Whether a program of that name was registered in this process and belongs to its user."""
+    return name in PROGRAMS and name not in OURS

@@ -198,7 +198,7 @@ def blocks(
     values = question.drawn(scope, 1, generator).values.values()
     entries = max([as_range(value).low.size for value in values], default=1)
     made, size = 0, FIRST_BLOCK
-    while made < draws and (not made or time.monotonic() < end):
+    while made < draws and (not made or time.process_time() < end):
         size = max(1, min(size, draws - made, LARGEST_BLOCK, ELEMENTS // (16 * entries)))
         yield size, question.drawn(scope, size, generator)
         made, size = made + size, 2 * size

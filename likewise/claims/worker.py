@@ -3,6 +3,7 @@
 It never runs code of a claim: that is done in yet another process, by `confined`, and only where it is allowed.
 """
 
+import importlib
 import json
 import sys
 from dataclasses import asdict, replace
@@ -21,10 +22,12 @@ def main(kind: str) -> None:
     out = sys.stdout
     sys.stdout = sys.stderr  # what an engine might print is no answer
     _limit_memory(MEMORY[kind])
-    if kind == "torch":
+    if kind == "torch":  # what takes seconds to load is no part of a claim's time
         import torch
 
         torch.set_num_threads(1)
+        for name in ("confined", "counts"):
+            importlib.import_module(f"likewise.claims.{name}")
     _say(out, {"ready": True})
     for line in sys.stdin:
         _say(out, answer(json.loads(line)))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from likewise.claims.stated import Stated
     from likewise.claims.verdict import Verdict
 
-EXAMPLES = examples(
+CHECK_EXAMPLES = examples(
     "likewise check answer.md",
     "likewise check docs/claims.md claims.yaml likewise.attention --strict",
     "likewise check answer.md --annotate answer.html",
@@ -28,7 +28,10 @@ def check(
     files: Annotated[
         list[str],
         typer.Argument(
-            default_factory=list, metavar="FILES...", help="Markdown, YAML, Python, a module, or - for stdin."
+            default_factory=list,
+            metavar="FILES",
+            show_default=False,
+            help="Markdown, YAML or Python files, names of modules, or - for Markdown on stdin.",
         ),
     ],
     as_json: Json = False,

@@ -75,6 +75,11 @@ def annotated(markdown: str, stated: Sequence[Stated], verdicts: Sequence[Verdic
     )
 
 
+def attempts(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> list[list[Attempt]]:
+    """How the claims of a text, and their verdicts in the same order, revise each other."""
+    return corrections(_cards(stated, verdicts))
+
+
 def corrections(cards: Sequence[Card]) -> list[list[Attempt]]:
     """Chains of attempts, each from the first to one that nothing revises."""
     by_id = {card.stated.id: card for card in reversed(cards)}

@@ -36,7 +36,7 @@ UNPARSED = [
     "of: os.system\nassert: out.x == 1",
     "of: ../secret\nassert: cost == 1",
     "of: /etc/passwd\nassert: cost == 1",
-    "assert: run(os.system, \"true\") succeeds",
+    'assert: run(os.system, "true") succeeds',
     "assert: run(__import__('os').system) succeeds",
     "assert: \u202e1 == 1",
     "assert: \x00 == 1",

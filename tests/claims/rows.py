@@ -91,7 +91,7 @@ COUNTED = """
 143 refuted: of: resnet50.v1 | unit: mac | assert: cost == 4.1e9 within 1% -> 3857973248, 5.9% off (v1.5: 4089184256)
 144 holds: of: resnet50.v1 | unit: mac | assert: cost == 3.8e9 within 2% -> 3857973248, 1.53% off
 144 holds: unit: mac | assert: 3.8e9 <= cost(resnet50.v1) < cost(resnet50.v1_5) <= 4.1e9
-147 refuted: of: facenet.triplets | sizes: P, K | assume: P >= 2; K >= 2 | assert: count in Theta((P*K)^3) -> along P=K=t
+147 refuted: of: facenet.triplets | sizes: P, K | assume: P >= 2; K >= 2 | assert: count in Theta((P*K)^3) -> P=K=t
 147 holds: of: facenet.triplets | sizes: P, K | assert: count in O((P*K)^3)
 147 holds: of: facenet.triplets | sizes: P, K | assert: count == P*K*(K - 1)*(P*K - K)
 """

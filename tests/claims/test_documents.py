@@ -285,7 +285,7 @@ def test_docstrings_hold_claims() -> None:
     assert claims[1].text == "given: x in R\n  ; y in R\nassert: x == x\n"
 
 
-@pytest.mark.parametrize("text", ["def f(:", "x = '\0'", "(" * 10_000, "-" * 100_000 + "1"])
+@pytest.mark.parametrize("text", ["def f(:", "x = '\0'", "(" * 10_000, "-" * 100_000 + "1", "1" + "+1" * 50_000])
 def test_what_is_no_python_is_said(text: str) -> None:
     [claim] = python_claims(text)
     assert claim.error.startswith("no Python: ")

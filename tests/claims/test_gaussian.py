@@ -99,7 +99,17 @@ def test_moments_are_the_sum_over_all_pairings(places: list[int], means: list[in
     assert law.expected(value) == isserlis(places, means, covariance)
 
 
-FACTORS = ["dot(w, a)", "dot(v, w)", "sqnorm(w)", "dot(v, b)", "sum(w*w*a)", "sqnorm(w - v)", "x", "sum(v)"]
+FACTORS = [
+    "dot(w, a)",
+    "dot(v, w)",
+    "sqnorm(w)",
+    "dot(v, b)",
+    "sum(w*w*a)",
+    "sum(w*w*w)",
+    "sqnorm(w - v)",
+    "x",
+    "sum(v)",
+]
 
 
 @settings(deadline=None, max_examples=40)

@@ -155,6 +155,19 @@ def test_terms_that_cancel_do_not_escape():
     assert decided("sizes: h, k, d = h*k\nassert: d^2 - h*k*d + d in O(d)").verdict == "holds"
 
 
+@pytest.mark.parametrize(
+    ("relation", "verdict"),
+    [
+        ("N - N in O(1)", "holds"),
+        ("N - N in Omega(1)", "refuted"),
+        ("N in O(N - N)", "refuted"),
+        ("0 in O(0)", "holds"),
+    ],
+)
+def test_nothing_bounds_nothing_but_itself(relation, verdict):
+    assert decided(f"sizes: N\nassert: {relation}").verdict == verdict
+
+
 def test_other_relations_are_not_for_this_engine():
     assert decide(parse("sizes: N\nassert: N >= 1")) is None
     assert decide(parse("of: attention.softmax\nsizes: N, D, M\nassert: cost in O(N^2*D)")) is None

@@ -56,7 +56,8 @@ def test_reports_can_be_replayed() -> None:
     text = FEATURES.format(law="sqrt(D)*I(D)")
     assert found(text) == found(text)
     assert found(text, seed=1) == found(text, seed=1)
-    assert len({found(text, seed=seed).detail for seed in range(5)}) > 1
+    means = {found("given: x ~ U(0, 1)\nassert: E[x] == 1/2", seed=seed).detail for seed in (1, 2, 3)}
+    assert len(means) == 3
 
 
 def test_of_2000_true_claims_at_most_15_in_1000_are_refuted() -> None:
@@ -80,6 +81,7 @@ DECIDED = [
     ("given: x ~ U(0, 1)\nassert: E[x] <= 0.6", "holds"),
     ("given: x ~ U(0, 1)\nassert: 0.4 < E[x] < 0.6", "holds"),
     ("given: x ~ U(0, 1)\nassert: 0.6 <= E[x]", "refuted"),
+    ("given: x ~ U(0, 1)\nassert: 0.4 <= E[x]", "holds"),
     ("given: x ~ U(0, 1)\nassert: E[x] != 0.6", "holds"),
     ("given: x ~ U(0, 1)\nassert: E[x] != 0.4", "holds"),
     ("given: x ~ U(0, 1)\nassert: E[x] != 1/2", "inconclusive"),

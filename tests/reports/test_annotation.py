@@ -155,6 +155,7 @@ ATTACKS = [
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
     "![picture](http://example.org/x.png)",
+    "![<script>alert(1)</script>](x.png)",
     "[link](javascript:alert(1))",
     "[link](data:text/html;base64,PHNjcmlwdD4=)",
     "<style>body{display:none}</style>",
