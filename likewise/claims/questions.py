@@ -113,10 +113,15 @@ def _lowest(each: Variable) -> Fraction | int:
     return -1
 
 
+def _number(node: Node) -> Node:
+    return Number(-node.operand.value) if isinstance(node, Negative) and isinstance(node.operand, Number) else node
+
+
 def comparisons(chains: tuple[Chain, ...]) -> Iterator[tuple[Node, Comparison, Node]]:
-    """Every single comparison, read from both sides."""
+    """Every single comparison, read from both sides; -1 is a number here."""
     for chain in chains:
-        for left, comparison, right in zip(chain.terms, chain.comparisons, chain.terms[1:], strict=False):
+        terms = [_number(term) for term in chain.terms]
+        for left, comparison, right in zip(terms, chain.comparisons, terms[1:], strict=False):
             yield left, comparison, right
             yield right, FLIPPED[comparison], left
 
