@@ -2,7 +2,6 @@
 
 import hashlib
 import platform
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +118,6 @@ class _Asked:
     claim: Claim | None
     seed: int
     budget: float
-    started: float
     reason: str = ""
 
     @property
@@ -141,15 +139,14 @@ class _Asked:
 
 
 def _ask(stated: Stated, seed: int, budget: float | None) -> _Asked:
-    started = time.monotonic()
     if stated.error:
-        return _Asked(stated, None, seed, 0.0, started, stated.error)
+        return _Asked(stated, None, seed, 0.0, stated.error)
     try:
         claim = parse(stated.text, id=stated.id)
     except Unparsed as reason:
-        return _Asked(stated, None, seed, 0.0, started, str(reason))
+        return _Asked(stated, None, seed, 0.0, str(reason))
     own = claim.seed if claim.seed is not None else _hashed(claim.statement, seed)
-    return _Asked(stated, claim, own, min(claim.budget, budget or CEILING), started)
+    return _Asked(stated, claim, own, min(claim.budget, budget or CEILING))
 
 
 def _hashed(statement: str, seed: int) -> int:
@@ -176,6 +173,7 @@ def _verdict(asked: _Asked, answer: "dict[str, Any] | Late", strict: bool) -> Ve
         witness=_pairs(found["witness"]),
         suggestions=tuple(map(str, found["suggestions"])),
         numbers=_pairs(found["numbers"]),
+        seconds=float(answer.get("seconds", 0.0)),
         **_known(asked, tuple(sorted(answer.get("versions", {}).items()))),
     )
 
@@ -198,7 +196,6 @@ def _known(asked: _Asked, versions: tuple[tuple[str, str], ...]) -> dict[str, An
         "seed": asked.seed,
         "budget": asked.budget,
         "versions": here + versions,
-        "seconds": round(time.monotonic() - asked.started, 3),
     }
 
 
