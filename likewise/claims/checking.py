@@ -9,13 +9,13 @@ from typing import Any
 
 import likewise
 from likewise.checks import require, require_count
-from likewise.claims.claim import Claim
 from likewise.claims.documents import Stated, markdown_claims
 from likewise.claims.engines import needs_torch, programs_of
-from likewise.claims.parser import parse
+from likewise.claims.language.claim import Claim
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unparsed
 from likewise.claims.pool import Kind, Late, shared_pool
-from likewise.claims.programs import registered_here
-from likewise.claims.tokens import Unparsed
+from likewise.claims.programs.registry import registered_here
 from likewise.claims.verdict import Verdict
 from likewise.claims.worker import answer
 

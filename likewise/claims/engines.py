@@ -1,37 +1,42 @@
 """Which engine is asked, in which order; each is imported when it is first needed."""
 
 import importlib
-import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from likewise.claims.claim import Bounded, Claim, Counts, HasShape, Runs
-from likewise.claims.expressions import QUANTITIES, rebuilt
-from likewise.claims.parser import nodes, over
-from likewise.claims.tree import Call, Moment, Name, Node, Number, Probability, children
+from likewise.claims.language.claim import Bounded, Claim, Counts, HasShape, Runs
+from likewise.claims.language.expressions import QUANTITIES, rebuilt
+from likewise.claims.language.parser import nodes, over
+from likewise.claims.language.tree import Call, Moment, Name, Node, Number, Probability, children
 from likewise.claims.verdict import Finding, Undecided
 
 # Exact before approximate, proof before search, cheap before dear. A module has decide(claim) -> Finding | None.
-IDENTITIES = ("cited", "shapes", "logic", "identities", "everywhere", "witnesses", "intervals")
-CHANCES = ("shapes", "gaussian", "sampling")
+CITED, SHAPES = "arithmetic.cited", "shape.shapes"
+COUNTS, ORDERS, CONFINED = "growth.counts", "growth.orders", "programs.confined"
+PROOFS, SEARCHES = (
+    ("growth.logic", "algebra.identities", "growth.everywhere"),
+    ("algebra.witnesses", "algebra.intervals"),
+)
+IDENTITIES = (CITED, SHAPES, *PROOFS, *SEARCHES)
+CHANCES = (SHAPES, "chance.gaussian", "chance.sampling")
 
 
 def engines_for(claim: Claim) -> tuple[str, ...]:
     """The engines that may decide a claim of this kind."""
     match claim.relation:
         case HasShape():
-            return ("shapes",)
+            return (SHAPES,)
         case Runs():
-            return ("confined",)
+            return (CONFINED,)
         case Counts():
-            return ("counts",)
+            return (COUNTS,)
         case Bounded():
-            return ("counts", "orders")
+            return (COUNTS, ORDERS)
     if any(_mentions(node, Moment | Probability) for node in nodes(claim.relation)):
         return CHANCES
     if programs_of(claim):
-        return ("counts",)
+        return (COUNTS,)
     return IDENTITIES
 
 
@@ -57,15 +62,13 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
     weak: Finding | None = None
     ends = time.process_time() + claim.budget
     for name in engines_for(claim):
-        if importlib.util.find_spec(f"likewise.claims.{name}") is None:
-            continue
         engine: Callable[..., Finding | None] = importlib.import_module(f"likewise.claims.{name}").decide
-        allowed = {"allow_code": allow_code, "folder": folder} if name == "confined" else {}
+        allowed = {"allow_code": allow_code, "folder": folder} if name == CONFINED else {}
         left = ends - time.process_time()
         if left <= 0:
             reasons.append(f"over its budget of {claim.budget:g} s")
             break
-        asked = claim if name == "cited" else with_numbers(claim)
+        asked = claim if name == CITED else with_numbers(claim)
         try:
             found = engine(replace(asked, budget=left), **allowed)
         except Undecided as reason:

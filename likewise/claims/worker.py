@@ -10,9 +10,9 @@ import time
 from dataclasses import asdict, replace
 from typing import Any, TextIO
 
-from likewise.claims.engines import decide
-from likewise.claims.parser import parse
-from likewise.claims.tokens import Unparsed
+from likewise.claims.engines import CONFINED, COUNTS, decide
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unparsed
 from likewise.claims.verdict import Finding
 
 MEMORY = {"pure": 2 << 30, "torch": 6 << 30}  # bytes of address space
@@ -27,7 +27,7 @@ def main(kind: str) -> None:
         import torch
 
         torch.set_num_threads(1)
-        for name in ("confined", "counts"):
+        for name in (CONFINED, COUNTS):
             importlib.import_module(f"likewise.claims.{name}")
     _say(out, {"ready": True})
     for line in sys.stdin:

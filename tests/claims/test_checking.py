@@ -5,7 +5,7 @@ from collections.abc import Generator
 import pytest
 
 from likewise.claims import R, Stated, check, check_claims, checking, register
-from likewise.claims.programs import PROGRAMS
+from likewise.claims.programs.registry import PROGRAMS
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.balls import PRECISIONS, ball, decimal, enclose, sign
-from likewise.claims.elementary import absolute, cos, log, maximum, sin, sqrt, substitute
-from likewise.claims.exponomials import Atom, Form, exp, form, of_atom, power, root, size, variable
-from likewise.claims.limits import DEGREE
-from likewise.claims.printing import text, value_text
+from likewise.claims.algebra.balls import PRECISIONS, ball, decimal, enclose, sign
+from likewise.claims.algebra.elementary import absolute, cos, log, maximum, sin, sqrt, substitute
+from likewise.claims.algebra.exponomials import Atom, Form, exp, form, of_atom, power, root, size, variable
+from likewise.claims.algebra.printing import text, value_text
+from likewise.claims.language.limits import DEGREE
 from likewise.claims.verdict import Undecided
 
 X, Y = Atom("variable", "x"), Atom("variable", "y")

@@ -5,10 +5,10 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
-from likewise.claims.identities import decide, proved, proved_at
-from likewise.claims.parser import parse
-from likewise.claims.questions import Question, question
-from likewise.claims.stability import lengths
+from likewise.claims.algebra.identities import decide, proved, proved_at
+from likewise.claims.algebra.questions import Question, question
+from likewise.claims.algebra.stability import lengths
+from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Undecided
 from tests.claims.floats import clearly_false, number
 

@@ -6,16 +6,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from likewise.claims import balls
-from likewise.claims.elementary import cos, derivative, log, sin, sqrt
+from likewise.claims.algebra import balls
+from likewise.claims.algebra.elementary import cos, derivative, log, sin, sqrt
+from likewise.claims.algebra.exponomials import Atom, Form, exp, of_atom
+from likewise.claims.algebra.intervals import decide as by_intervals
+from likewise.claims.algebra.intervals import subdivided
+from likewise.claims.algebra.questions import question
+from likewise.claims.algebra.signs import ANY, largest, of_names, plus, times
+from likewise.claims.algebra.squares import is_sum_of_squares
 from likewise.claims.engines import decide
-from likewise.claims.exponomials import Atom, Form, exp, of_atom
-from likewise.claims.intervals import decide as by_intervals
-from likewise.claims.intervals import subdivided
-from likewise.claims.parser import parse
-from likewise.claims.questions import question
-from likewise.claims.signs import ANY, largest, of_names, plus, times
-from likewise.claims.squares import is_sum_of_squares
+from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Undecided
 
 X = Atom("variable", "x")

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from likewise.claims.algebra.points import Level, finite, points, sizes
+from likewise.claims.algebra.questions import Question, question
+from likewise.claims.algebra.suggestions import suggested
+from likewise.claims.algebra.witnesses import array_text, is_proved, search, violation
+from likewise.claims.algebra.witnesses import decide as by_witnesses
 from likewise.claims.engines import decide
-from likewise.claims.parser import parse
-from likewise.claims.points import Level, finite, points, sizes
-from likewise.claims.questions import Question, question
-from likewise.claims.suggestions import suggested
+from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Verdict
-from likewise.claims.witnesses import array_text, is_proved, search, violation
-from likewise.claims.witnesses import decide as by_witnesses
 from tests.claims.floats import clearly_false, number
 
 QK = "given: q, k in R^D"
