@@ -3,10 +3,10 @@ from fractions import Fraction
 import pytest
 import torch
 
-from likewise.claims.counts import decide, percent
 from likewise.claims.engines import decide as decide_by_engines
-from likewise.claims.parser import parse
-from likewise.claims.programs import PROGRAMS, register, register_counter
+from likewise.claims.growth.counts import decide, percent
+from likewise.claims.language.parser import parse
+from likewise.claims.programs.registry import PROGRAMS, register, register_counter
 from likewise.claims.verdict import Finding, Undecided
 from tests.claims.rows import COUNTED, LOGICAL, rows
 

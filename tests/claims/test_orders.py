@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.orders import decide, primitive
-from likewise.claims.parser import parse
-from likewise.claims.powers import magnitude
-from likewise.claims.tree import Binary, Name
+from likewise.claims.growth.orders import decide, primitive
+from likewise.claims.growth.powers import magnitude
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tree import Binary, Name
 from likewise.claims.verdict import Finding, Undecided
 from tests.claims.plain import box, claim, satisfied, value
 
