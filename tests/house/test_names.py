@@ -6,6 +6,7 @@ import types
 import pytest
 
 NAMES = {
+    "likewise.claims": ["R", "Stated", "Verdict", "check", "check_claims", "check_document", "register"],
     "likewise.attention": [
         "Argmax",
         "Attend",
