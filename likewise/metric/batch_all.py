@@ -49,15 +49,14 @@ def _sums(
         bounds = block.near + margin
         bins = cleared(bounds, block.d)
         shape = (len(bins), bounds.shape[1] + 1)
-        d = block.d.masked_fill(~block.negative, 0)
-        counts = d.new_zeros(shape).scatter_add_(1, bins, block.negative.double()).cumsum(1)[:, :-1]
+        d = block.d.masked_fill(~block.negative, 0).double()
+        counts = d.new_zeros(shape).scatter_add_(1, bins, block.negative.to(d.dtype)).cumsum(1)[:, :-1]
         sums = d.new_zeros(shape).scatter_add_(1, bins, d).cumsum(1)[:, :-1]
         counts, sums = counts * block.positive, sums * block.positive
         total += (counts * bounds.masked_fill(~block.positive, 0) - sums).sum()
         active += int(counts.sum())
         left = (block.positive.sum(-1, keepdim=True) - bins) * block.negative
-        weights[block.anchors] = -left.to(weights.dtype)
-        weights[block.anchors[:, None], block.who] += counts.to(weights.dtype)
+        weights[block.anchors] = (-left.to(weights.dtype)).scatter_add(1, block.who, counts.to(weights.dtype))
     return total, active, weights
 
 

@@ -53,15 +53,26 @@ class Block(NamedTuple):
 
 def blocks(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"]) -> Iterator[Block]:
     """The batch, a few anchors at a time."""
-    most = int(torch.unique(labels, return_counts=True)[1].max()) - 1 if len(labels) else 0
+    kin, present = _kin(labels)
     everyone = torch.arange(len(labels), device=labels.device)
     for start in range(0, len(labels), BLOCK):
         rows = slice(start, start + BLOCK)
         anchors, d = everyone[rows], distances(embeddings, rows)
-        same = labels[anchors, None] == labels
-        mine = same & (anchors[:, None] != everyone)
-        near, who = d.masked_fill(~mine, NEVER).topk(most, largest=False)
-        yield Block(anchors, d.masked_fill(same, NEVER), near, who)
+        mine = present[rows] & (kin[rows] != anchors[:, None])
+        near, place = d.gather(1, kin[rows]).masked_fill(~mine, NEVER).sort(1)
+        who = kin[rows].gather(1, place)
+        # The anchor itself, at inf, is never among the first n - 1 of its identity.
+        yield Block(anchors, d.scatter(1, kin[rows], NEVER), near[:, :-1].contiguous(), who[:, :-1])
+
+
+def _kin(labels: Int64[Tensor, "B"]) -> tuple[Int64[Tensor, "B n"], Bool[Tensor, "B n"]]:
+    """The rows that share each row's label, itself among them; a row with fewer repeats one that is marked absent."""
+    _, group, counts = torch.unique(labels, return_inverse=True, return_counts=True)
+    order = group.argsort(stable=True)
+    first = counts.cumsum(0) - counts
+    step = torch.arange(int(counts.max()) if len(labels) else 0, device=labels.device)
+    present = step < counts[group, None]
+    return order[torch.where(present, first[group, None] + step, first[group, None])], present
 
 
 def semi_hard_negatives(

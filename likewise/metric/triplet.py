@@ -89,9 +89,9 @@ def pulled(embeddings: Float[Tensor, "B E"], weights: Float[Tensor, "B B"]) -> F
 
 
 def distances(embeddings: Float[Tensor, "B E"], rows: slice = slice(None)) -> Float[Tensor, "b B"]:
-    """Squared distances of some rows to all, in float64: those of near-duplicates keep their digits too."""
+    """Squared distances of some rows to all. The product is taken in float64, so near-duplicates keep their digits."""
     exact = embeddings.detach().double()
-    return squared_distances(exact[rows], exact)
+    return squared_distances(exact[rows], exact).to(wide(embeddings.dtype))
 
 
 def require_margin(where: str, margin: float) -> None:
