@@ -54,6 +54,17 @@ FILES = {
         "diagnosing",
     ],
     "networks": ["segments", "inception", "facenet", "resnet", "attends", "transformer", "vit", "language"],
+    "metric": [
+        "triplet",
+        "mining",
+        "batch_all",
+        "harmonic",
+        "sampler",
+        "collapse",
+        "rates",
+        "all_pairs",
+        "cluster",
+    ],
 }
 
 FILE_LINES = 400
