@@ -82,14 +82,14 @@ def by_definition(x: Tensor, labels: Tensor) -> dict[str, tuple[Tensor, ...]]:
     loss, gradient = with_gradient(terms.sum(), x)
     band = gap.masked_fill(~(valid & (gap > 0) & (gap < MARGIN)), float("inf")).detach()
     anchor, place = (band.amin(-1) < float("inf")).nonzero(as_tuple=True)
-    rows = torch.arange(len(x))
-    hard = [rows, d.masked_fill(~positive, -1).argmax(1), d.masked_fill(kin, float("inf")).argmin(1)]
+    hard = [torch.arange(len(x)), d.masked_fill(~positive, -1).argmax(1), d.masked_fill(kin, float("inf")).argmin(1)]
+    has_both = positive.any(1) & ~kin.all(1)
     return {
         SEMI_HARD: (torch.stack([anchor, place, band[anchor, place].argmin(-1)], dim=-1),),
         SEMI_HARD_LIST: listed((gap > 0) & (gap < MARGIN)),
         HARD_LIST: listed(gap <= 0),
         EASY_LIST: listed(gap >= MARGIN),
-        BATCH_HARD: (torch.stack(hard, dim=-1),),
+        BATCH_HARD: (torch.stack(hard, dim=-1)[has_both],),
         LOSS_SUM: (loss, gradient),
         LOSS_MEAN: (loss / len(terms), gradient / len(terms)),
     }
