@@ -78,6 +78,17 @@ FILES = {
         "rows",
     ],
     "cli": ["terminal", "attention", "cost", "verdicts", "check", "mcp"],
+    "metric": [
+        "triplet",
+        "mining",
+        "batch_all",
+        "harmonic",
+        "sampler",
+        "collapse",
+        "rates",
+        "all_pairs",
+        "cluster",
+    ],
 }
 
 FILE_LINES = 400
