@@ -66,6 +66,8 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
             continue
         if found is None:
             continue
+        if name == "cited" and claim.source and found.verdict == "inconclusive":
+            return found  # the numbers as printed must not decide what their rounding leaves open
         if found.verdict == "inconclusive":
             reasons.append(found.detail)
         elif found.grade == "not refuted":

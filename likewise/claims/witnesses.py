@@ -8,8 +8,8 @@ from itertools import chain
 
 from likewise.claims.arrays import Array, Entry
 from likewise.claims.balls import decimal
-from likewise.claims.claim import Claim, Integers, OneOf
-from likewise.claims.coordinates import Coordinates, violated
+from likewise.claims.claim import Between, Claim, Integers, OneOf
+from likewise.claims.coordinates import Coordinates, sign, violated
 from likewise.claims.exponomials import form
 from likewise.claims.identities import proved, proved_at
 from likewise.claims.points import WHOLE, Level, all_levels, finite, levels, ordered, points, sizes
@@ -139,6 +139,10 @@ def admissible(asked: Question, at: Coordinates) -> bool:
         each, value = asked.claim.variable(name), at.values[name]
         if name in names and (value.scalar < 1 or Fraction(value.scalar).denominator > 1):
             return False
+        if each is not None and isinstance(each.kind, Between):
+            ends = (value.scalar - each.kind.lowest, each.kind.highest - value.scalar)
+            if min(map(sign, ends)) < 0:
+                return False
         if each is not None and isinstance(each.kind, OneOf | Integers):
             raise Undecided(f"{name} is given by an equation and by a set")
     return all(violation(at, each) is None for each in asked.assumptions)
