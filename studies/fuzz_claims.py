@@ -27,7 +27,6 @@ from likewise.claims.parser import parse
 from likewise.claims.pool import shared_pool
 from likewise.claims.rows import catalogue_claims
 from likewise.claims.stated import Stated
-from likewise.claims.tokens import Unparsed
 from likewise.claims.verdict import Verdict
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -143,7 +142,7 @@ def parses(text: str) -> bool:
     """Whether the text is a claim."""
     try:
         parse(text)
-    except Unparsed:
+    except Exception:  # what is no Unparsed is found again, and reported, where the text is checked
         return False
     return True
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from likewise.claims.claim import Bounded, Claim, Counts, HasShape, Runs
 from likewise.claims.expressions import QUANTITIES, rebuilt
+from likewise.claims.logic import impossible
 from likewise.claims.parser import nodes, over
 from likewise.claims.tree import Call, Moment, Name, Node, Number, Probability, children
 from likewise.claims.verdict import Finding, Undecided
@@ -70,6 +71,8 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
             return found  # the numbers as printed must not decide what their rounding leaves open
         if found.verdict == "inconclusive":
             reasons.append(found.detail)
+        elif found.verdict == "holds" and impossible(asked):
+            return Finding("inconclusive", "none", "nothing satisfies the assumptions", engine=found.engine)
         elif found.grade == "not refuted":
             weak = weak or found
         else:

@@ -17,6 +17,7 @@ from likewise.claims.exact_laws import law_for_every_size, laws_on_coordinates
 from likewise.claims.exponomials import Form, form
 from likewise.claims.expressions import rebuilt
 from likewise.claims.invariants import Vector
+from likewise.claims.logic import impossible
 from likewise.claims.parser import nodes, over
 from likewise.claims.printing import node_of
 from likewise.claims.questions import Question, question
@@ -133,6 +134,8 @@ def _rewritten(claim: Claim, exact: Callable[[Node], Node], laws: Laws, allowed:
 
 def _settled(claim: Claim, exact: Exact) -> Finding | None:
     """The finding of the exact engines on the claim without chance, in the words of this one."""
+    if impossible(exact.claim):
+        raise Undecided("nothing satisfies the assumptions, or a law does not exist")
     found = identities.decide(exact.claim)
     if found is not None:
         return replace(found, detail=_relabelled(found.detail, exact.method), engine="gaussian")
