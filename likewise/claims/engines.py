@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from likewise.claims.growth.logic import impossible
 from likewise.claims.language.claim import Bounded, Claim, Counts, HasShape, Runs
 from likewise.claims.language.expressions import QUANTITIES, rebuilt
 from likewise.claims.language.parser import nodes, over
@@ -76,8 +77,12 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
             continue
         if found is None:
             continue
+        if name == CITED and claim.source and found.verdict == "inconclusive":
+            return found  # the numbers as printed must not decide what their rounding leaves open
         if found.verdict == "inconclusive":
             reasons.append(found.detail)
+        elif found.verdict == "holds" and impossible(asked):
+            return Finding("inconclusive", "none", "nothing satisfies the assumptions", engine=found.engine)
         elif found.grade == "not refuted":
             weak = weak or found
         else:

@@ -25,6 +25,7 @@ from likewise.claims.language.tree import (
     Number,
     Text,
     Transpose,
+    children,
     names,
 )
 from likewise.claims.verdict import Undecided
@@ -193,12 +194,22 @@ class _Reader:
             case "norm", [_]:
                 self.inner = _most(self.inner, *map(_plus, both, both[::-1]))
                 return Stable((), *both)
+        if function in ("exp", "log") and any(map(_of_exponentials, arguments)):
+            raise _unstable(node)  # exp(log p) is p, whose degree was left inside
         if any(axes) or function not in ("exp", "log", "sin", "cos", "sqrt", "abs", "relu", "max", "min"):
             raise _unstable(node)
         self.inner = _most(self.inner, *(_plus(each.over, each.under) for each in given))
         if function in ("exp", "log", "sin", "cos"):
             return Stable()
         return Stable((), _plus(_most(*(each.over for each in given)), self.common(given)), self.common(given))
+
+
+def _of_exponentials(node: "Node | Text") -> bool:
+    """Whether an exponential or a logarithm occurs."""
+    if isinstance(node, Text):
+        return False
+    mine = isinstance(node, Call) and node.function in ("exp", "log")
+    return mine or any(map(_of_exponentials, children(node)))
 
 
 def _axis(dim: Node) -> Axis:

@@ -8,14 +8,14 @@ from itertools import chain
 
 from likewise.claims.algebra.arrays import Array, Entry
 from likewise.claims.algebra.balls import decimal
-from likewise.claims.algebra.coordinates import Coordinates, violated
+from likewise.claims.algebra.coordinates import Coordinates, sign, violated
 from likewise.claims.algebra.exponomials import form
 from likewise.claims.algebra.identities import proved, proved_at
 from likewise.claims.algebra.points import WHOLE, Level, all_levels, finite, levels, ordered, points, sizes
 from likewise.claims.algebra.printing import value_text
 from likewise.claims.algebra.questions import Question, question
 from likewise.claims.algebra.suggestions import suggested
-from likewise.claims.language.claim import Claim, Integers, OneOf
+from likewise.claims.language.claim import Between, Claim, Integers, OneOf
 from likewise.claims.language.tree import Chain, Comparison, Node, Number, fraction_text
 from likewise.claims.verdict import Finding, Undecided
 
@@ -139,6 +139,10 @@ def admissible(asked: Question, at: Coordinates) -> bool:
         each, value = asked.claim.variable(name), at.values[name]
         if name in names and (value.scalar < 1 or Fraction(value.scalar).denominator > 1):
             return False
+        if each is not None and isinstance(each.kind, Between):
+            ends = (value.scalar - each.kind.lowest, each.kind.highest - value.scalar)
+            if min(map(sign, ends)) < 0:
+                return False
         if each is not None and isinstance(each.kind, OneOf | Integers):
             raise Undecided(f"{name} is given by an equation and by a set")
     return all(violation(at, each) is None for each in asked.assumptions)

@@ -10,8 +10,9 @@ from likewise.claims.algebra import arrays, invariants
 from likewise.claims.algebra.arrays import Array
 from likewise.claims.algebra.coordinates import COMPARISONS, Coordinates, plain, sign
 from likewise.claims.algebra.elementary import sqrt, substitute
-from likewise.claims.algebra.exponomials import IMAGINARY, Atom, Form, form, of_key
+from likewise.claims.algebra.exponomials import IMAGINARY, Atom, Form, form, of_atom, of_key
 from likewise.claims.algebra.invariants import Invariants, Value, Vector, named, number
+from likewise.claims.algebra.printing import text
 from likewise.claims.chance.moments import Normals, Sign, touches
 from likewise.claims.chance.wick import NormalVector
 from likewise.claims.language.tree import Binary, Call, Chain, Join, Moment, Negative, Node, Probability, names
@@ -36,6 +37,7 @@ class Laws:
 
     def expected(self, value: Form) -> Form:
         """E over everything random."""
+        self._exists(value)
         for name, laws in self.of.items():
             if not any(touches(atom, frozenset({name})) for atom in value.atoms()):
                 continue
@@ -45,6 +47,19 @@ class Laws:
                 value = law.expected(value)
         return value
 
+    def _exists(self, value: Form) -> None:
+        """Refuses what one law would average to 0 although another has no mean of it: E[x/y], E[z*exp(x*y)]."""
+        wide = frozenset(name for name, laws in self.of.items() if not all(isinstance(law, Sign) for law in laws))
+        for powers, exponent in value.terms:
+            for atom, e in powers:
+                if touches(atom, wide) and (atom.parts or e < 0 or Fraction(e).denominator > 1):
+                    raise Undecided(f"no exact expectation of {text(of_atom(atom, e))}")
+            for inner, deeper in of_key(exponent).terms:
+                if sum(abs(e) * _times(atom, wide) for atom, e in inner) > 1 or any(
+                    touches(atom, wide) for atom in of_key(deeper).atoms()
+                ):
+                    raise Undecided(f"no exact expectation of exp({text(of_key(exponent))})")
+
     def variance(self, value: Form) -> Form:
         """Var X = E X^2 - (E X)^2."""
         return self.expected(value * value) - self.expected(value) ** 2
@@ -53,6 +68,11 @@ class Laws:
     def method(self) -> str:
         """The strongest tool that was needed."""
         return max(self.methods, key=METHODS.index, default=METHODS[0])
+
+
+def _times(atom: Atom, names: frozenset[str]) -> int:
+    """How many random factors an atom is: two for sqnorm(w)."""
+    return max(sum(touches(Atom("invariant", names=(name,)), names) for name in atom.names), touches(atom, names))
 
 
 METHODS = ("moments", "Wick", "moment generating function", "characteristic function")

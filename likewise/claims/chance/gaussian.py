@@ -18,6 +18,7 @@ from likewise.claims.algebra.questions import Question, question
 from likewise.claims.algebra.witnesses import is_proved, refuted, search, violation
 from likewise.claims.chance.chances import AtLengths, ForEverySize, Joined, Law, Laws
 from likewise.claims.chance.exact_laws import law_for_every_size, laws_on_coordinates
+from likewise.claims.growth.logic import impossible
 from likewise.claims.language.claim import Claim, Compares
 from likewise.claims.language.expressions import rebuilt
 from likewise.claims.language.parser import nodes, over
@@ -133,6 +134,8 @@ def _rewritten(claim: Claim, exact: Callable[[Node], Node], laws: Laws, allowed:
 
 def _settled(claim: Claim, exact: Exact) -> Finding | None:
     """The finding of the exact engines on the claim without chance, in the words of this one."""
+    if impossible(exact.claim):
+        raise Undecided("nothing satisfies the assumptions, or a law does not exist")
     found = identities.decide(exact.claim)
     if found is not None:
         return replace(found, detail=_relabelled(found.detail, exact.method), engine="gaussian")

@@ -273,6 +273,30 @@ def _search(claim: Claim, relation: Compares, sizes: dict[str, int]) -> tuple[di
     return count if possible else 0
 
 
+def impossible(claim: Claim) -> bool:
+    r"""Whether nothing satisfies the assumptions, as far as those that are linear in numbers and sizes tell.
+
+    >>> from likewise.claims.language.parser import parse
+    >>> impossible(parse("given: x in R\nassume: x > 2; x < 1; x^2 < 9\nassert: x > 0"))
+    True
+    """
+    arrays = [each for each in claim.variables if isinstance(each.kind, Reals) and each.kind.dims]
+    numbers = [each for each in claim.variables if not each.random and each not in arrays]
+    sizes = tuple(size for size in claim.sizes if size.equation is None)
+    alone = replace(claim, variables=tuple(numbers), sizes=sizes, assumptions=())
+    linear = tuple(chain for chain in claim.assumptions if _possible(replace(alone, assumptions=(chain,))) is not None)
+    return _possible(replace(alone, assumptions=linear)) is False
+
+
+def _possible(claim: Claim) -> bool | None:
+    """Whether linear assumptions have a common solution; None if one is not linear, or there are too many cases."""
+    try:
+        cases = list(_cases(claim, {}, _Case.assumed))
+        return any(not isinstance(solve([*case.assumed(), *case.guards]), Certificate) for case in cases)
+    except (_Foreign, Undecided):
+        return None
+
+
 def _refutation(claim: Claim, sizes: dict[str, int], point: dict[str, Fraction], link: Link, chain: Chain) -> Finding:
     left, comparison, right = link
     values = [fraction_text(form.at(point)) for form in (left, right)]

@@ -137,8 +137,12 @@ class _Draft:
         reader.end()
         if name in self.definitions or name in FUNCTIONS or len(set(parameters)) < len(parameters):
             raise Unparsed(f"{name} is defined already")
+        whole = self.definitions.inlined(body, parameters)
+        for each in (*self.written, Definition(name, parameters, whole)):
+            if name in names(each.body) - {*each.parameters}:
+                raise Unparsed(f"{name} is used before it is defined")
         self.written.append(Definition(name, parameters, body))
-        self.definitions.add(name, parameters, self.definitions.inlined(body, parameters))
+        self.definitions.add(name, parameters, whole)
 
     def _declared(self) -> set[str]:
         return {each.name for each in [*self.variables, *self.sizes, *self.written]}

@@ -1,0 +1,163 @@
+"""Statements that once were decided wrongly, and the laws behind them: better no verdict than a wrong one."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from likewise.claims.engines import decide
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unparsed
+from likewise.claims.verdict import Finding
+
+
+def found(text: str) -> Finding:
+    """The finding for a claim whose lines are separated by ` | `."""
+    return decide(replace(parse(text.replace(" | ", "\n")), budget=1.0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = x + 1 | assert: x == 1",
+        "a = b + 1 | b = a + 1 | assert: a == 1",
+        "a(x) = x + b | b = a(1) | assert: b == 1",
+        "a = b | b = 2 | assert: a == 2",
+    ],
+)
+def test_a_definition_is_never_recursive(text: str) -> None:
+    with pytest.raises(Unparsed, match="used before it is defined"):
+        parse(text.replace(" | ", "\n"))
+
+
+GRAM = (
+    "given: x, y, z in R^D | assume: min(x) > 0; min(y) > 0; min(z) > 0 | assert: "
+    "{a}*{b}*{c} + 2*{xy}*{yz}*{xz} == {a}*{yz}*{yz} + {b}*{xz}*{xz} + {c}*{xy}*{xy}"
+)  # three vectors are dependent in two dimensions, not in three
+PRODUCTS = {
+    "a": "sqnorm(x)",
+    "b": "sqnorm(y)",
+    "c": "sqnorm(z)",
+    "xy": "dot(x, y)",
+    "yz": "dot(y, z)",
+    "xz": "dot(x, z)",
+}
+
+
+@pytest.mark.parametrize("wrapped", ["log(exp({}))", "exp(log({}))"])
+def test_a_degree_cannot_hide_behind_a_logarithm(wrapped: str) -> None:
+    text = GRAM.format(**{name: wrapped.format(part) for name, part in PRODUCTS.items()})
+    assert found(text).grade != "proved"
+
+
+def test_a_product_of_exponentials_of_logarithms_is_not_of_small_degree() -> None:
+    a, b, c, xy, yz, xz = (f"log({part})" for part in PRODUCTS.values())
+    left = f"exp({a} + {b} + {c}) + 2*exp({xy} + {yz} + {xz})"
+    right = f"exp({a} + 2*{yz}) + exp({b} + 2*{xz}) + exp({c} + 2*{xy})"
+    given = GRAM.partition("assert: ")[0]
+    assert found(f"{given}assert: {left} == {right}").grade != "proved"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x in R | assert: choose(x, 1) >= 0",
+        "given: x in R | assume: x > 0 | assert: choose(x, 2) >= 0",
+        "sizes: D | assert: choose(D - 2, 3) >= 0",
+    ],
+)
+def test_a_binomial_of_any_number_may_be_negative(text: str) -> None:
+    assert found(text).verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x in [0, 1]; y in R | assume: x == y | assert: y^2 <= 1",
+        "given: x in [0, 1]; y in R | assume: x == 2*y | assert: y*y*y <= 1/8",
+        "given: x in [0, 1] | assume: x == 2 | assert: x == 3",
+        "given: x in [0, 1]; y in R | assume: x == y^2 | assert: y^4 <= 1",
+        "given: x in {0, 1}; y in R | assume: x == y | assert: y^2 == y",
+        "given: n in 1..3; y in R | assume: n == y | assert: y^2 <= 9",
+    ],
+)
+def test_a_witness_is_in_the_domain_of_what_an_equation_gives(text: str) -> None:
+    assert found(text).verdict != "refuted"
+
+
+def test_what_an_equation_gives_may_refute_inside_its_domain() -> None:
+    assert found("given: x in [0, 4]; y in R | assume: x == y^2 | assert: y^2 <= 3").verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x ~ N(0, -1) | assert: E[x^2] == -1",
+        "given: x ~ N(0, -1) | assert: Var[x] < 0",
+        "given: x ~ U(1, 0) | assert: E[x] == 1/2",
+        "given: w ~ N(0, -I(D)) | assert: E[sqnorm(w)] == -D",
+    ],
+)
+def test_a_law_that_does_not_exist_has_no_moments(text: str) -> None:
+    assert found(text).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x in R | assume: x > 2; x < 1 | assert: x > 0",
+        "given: x, y in R | assume: x > y + 1; y > x | assert: x^2 >= 0",
+        "given: x in [0, 1]; y in R^D | assume: x >= 3 | assert: sqnorm(y) >= 0",
+        "sizes: N | assume: N < 1 | assert: N^2 >= N",
+    ],
+)
+def test_nothing_follows_from_assumptions_that_contradict_each_other(text: str) -> None:
+    assert found(text).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x, y ~ N(0, 1) | assert: E[x/y] == 0",
+        "given: x, y ~ N(0, 1) | assert: E[x*exp(y^2)] == 0",
+        "given: z, x, y ~ N(0, 1) | assert: E[z*exp(x*y)] == 0",
+        "given: z ~ N(0, 1); x, y ~ N(0, I(D)) | assert: E[z*exp(dot(x, y))] == 0",
+        "given: s ~ Rademacher(1); y ~ N(0, 1) | assert: E[sum(s)/y] == 0",
+        "given: u ~ U(-1, 1); y ~ N(0, 1) | assert: E[u/y^2] == 0",
+    ],
+)
+def test_an_expectation_that_does_not_exist_is_not_0(text: str) -> None:
+    assert found(text).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "source: {title: T, cells: {a: 1.0}} | assert: a == 1.04",
+        "source: {title: T, cells: {a: 85.1, b: 85.1}} | assert: a > b",
+        "source: {title: T, cells: {a: 7.2, b: 7.5}} | assert: a == b within 3.9%",
+    ],
+)
+def test_what_the_rounding_of_the_cells_leaves_open_stays_open(text: str) -> None:
+    finding = found(text)
+    assert finding.verdict == "inconclusive"
+    assert "both answers are possible" in finding.detail
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x in R | assert: ((((x^64)^64)^64)^64)^64 >= 0",
+        "given: x in R | assert: ((((x^64)^64)^64)^64)^64 == 0",
+        "assert: ((((2^64)^64)^64)^64)^64 >= 0",
+        "sizes: N | assert: ((((2^64)^64)^64)^64)^64*N >= N",
+        "sizes: N | assert: ((((N^64)^64)^64)^64)^64 in O(N)",
+        f"given: x in R | assert: {'(' * 30}x{'^8)' * 30} >= 0",
+        "given: w ~ N(0, 1) | assert: E[w] == ((((2^64)^64)^64)^64)^64",
+    ],
+)
+def test_a_tower_of_powers_is_answered_at_once(text: str) -> None:
+    claim = parse(f"budget: 1s\n{text.replace(' | ', chr(10))}")
+    started = time.process_time()
+    decide(claim)
+    assert time.process_time() - started < 2.0
