@@ -175,6 +175,13 @@ class Quadratic(Monomials):
     >>> x = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
     >>> phi.dim, (phi.queries(x) @ phi.keys(x).mT)[0].round(decimals=4)
     (6, tensor([9., 1.]))
+
+    ```claim quadratic-kernel
+    given: q, k in R^K; c in R
+    assume: c >= 0
+    phi(x) = [c, sqrt(2*c)*x, x*x, sqrt(2)*pairs(x)]
+    assert: dot(phi(q), phi(k)) == (dot(q, k) + c)^2
+    ```
     """
 
     def __init__(self, key_dim: int, *, constant: float = 1.0) -> None:
@@ -190,6 +197,17 @@ class Taylor(FeatureMap):
     >>> x = torch.tensor([[1.0, 1.0]])
     >>> phi.dim, round((phi.queries(x) @ phi.keys(x).mT).item(), 4)  # 1 + 2 + 2
     (6, 5.0)
+
+    ```claim taylor
+    given: q, k in R^K
+    phi(x) = [1, x, x*x/sqrt(2), pairs(x)]
+    assert: dot(phi(q), phi(k)) == 1 + dot(q, k) + dot(q, k)^2/2
+    ```
+
+    ```claim taylor-positive
+    given: s in R
+    assert: 1 + s + s^2/2 >= 1/2
+    ```
     """
 
     positive = True

@@ -64,6 +64,13 @@ class Gaussian(SimilarityKernel):
 
     >>> Gaussian(variance=2.0).log(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0], [1.0, 2.0]]))
     tensor([[-2., -0.]])
+
+    ```claim softmax-is-gaussian-times-norms
+    given: q, k in R^K
+    gauss = exp(-sqnorm(q - k)/(2*sqrt(K)))
+    factor(x) = exp(sqnorm(x)/(2*sqrt(K)))
+    assert: exp(dot(q, k)/sqrt(K)) == gauss*factor(q)*factor(k)
+    ```
     """
 
     variance: float | None = None

@@ -115,6 +115,13 @@ class Fourier(RandomFeatures):
 
     Paper: Random Features for Large-Scale Kernel Machines (Rahimi, Recht 2007). Differs: sin/cos pairs instead of
     cos(w.x + b), which has the larger variance.
+
+    ```claim fourier
+    given: q, k in R^K; s in R; w ~ N(0, I(K)/s^2)
+    assume: s > 0
+    phi(x) = [cos(dot(w, x)), sin(dot(w, x))]
+    assert: E[dot(phi(q), phi(k))] == exp(-sqnorm(q - k)/(2*s^2))
+    ```
     """
 
     def __init__(
@@ -153,6 +160,12 @@ class SoftmaxFourier(RandomFeatures):
     (1.6487..., 1.6...)
 
     Paper: Random Feature Attention, arXiv 2103.02143. Differs: it prints w ~ N(0, s^2 I); the law is N(0, I/s^2).
+
+    ```claim softmax-fourier
+    given: q, k in R^K; w ~ N(0, I(K))
+    phi(x) = exp(sqnorm(x)/2)*[cos(dot(w, x)), sin(dot(w, x))]
+    assert: E[dot(phi(q), phi(k))] == exp(dot(q, k))
+    ```
     """
 
     def __init__(
@@ -189,6 +202,18 @@ class Positive(RandomFeatures):
 
     Paper: Rethinking Attention with Performers (FAVOR+), arXiv 2009.14794, lemma 1. Differs: no stabiliser and no
     epsilon in the map; linear attention works on the logarithms.
+
+    ```claim positive
+    given: q, k in R^K; w ~ N(0, I(K))
+    phi(x) = exp(dot(w, x) - sqnorm(x)/2)
+    assert: E[phi(q)*phi(k)] == exp(dot(q, k))
+    ```
+
+    ```claim positive-variance
+    given: q, k in R^K; w ~ N(0, I(K))
+    phi(x) = exp(dot(w, x) - sqnorm(x)/2)
+    assert: Var[phi(q)*phi(k)] == exp(2*dot(q, k))*(exp(sqnorm(q + k)) - 1)
+    ```
     """
 
     positive = True
@@ -230,6 +255,12 @@ class Hyperbolic(RandomFeatures):
     (1.6487..., 1.6...)
 
     Paper: FAVOR+, arXiv 2009.14794, the hyperbolic cosine form of lemma 1.
+
+    ```claim hyperbolic
+    given: q, k in R^K; w ~ N(0, I(K))
+    phi(x) = [exp(dot(w, x) - sqnorm(x)/2), exp(-dot(w, x) - sqnorm(x)/2)]
+    assert: E[dot(phi(q), phi(k))]/2 == exp(dot(q, k))
+    ```
     """
 
     positive = True

@@ -1,7 +1,8 @@
 """Claims: statements about all of this, parsed, executed and answered with a verdict."""
 
-from likewise.claims.checking import R, check, check_claims
+from likewise.claims.checking import R, check, check_claims, check_document
 from likewise.claims.documents import Stated
+from likewise.claims.programs.registry import register
 from likewise.claims.verdict import Verdict
 
-__all__ = ["R", "Stated", "Verdict", "check", "check_claims"]
+__all__ = ["R", "Stated", "Verdict", "check", "check_claims", "check_document", "register"]

@@ -22,7 +22,8 @@ import likewise
 
 Kind = Literal["pure", "torch"]
 START = 60.0  # seconds a worker may take to load torch on a busy machine
-GRACE = 2.0  # seconds beyond its budget that a claim may take to answer
+SHARE = 4.0  # a budget is processor time; so many times that may pass on the clock of a machine that others use too
+GRACE = 2.0  # seconds beyond that
 LONGEST_ANSWER = 1 << 20  # bytes
 HOME = str(Path(likewise.__file__).parents[1])
 BOOT = "import sys; sys.path.insert(0, sys.argv[2]); from likewise.claims.worker import main; main(sys.argv[1])"
@@ -114,7 +115,7 @@ class Pool:
         with self._lock:
             worker = self._idle[kind].pop() if self._idle[kind] else Worker(kind)
         try:
-            return worker.ask(question, seconds + GRACE)
+            return worker.ask(question, SHARE * seconds + GRACE)
         finally:
             with self._lock:
                 self._idle[kind].append(worker)

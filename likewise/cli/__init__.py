@@ -14,10 +14,12 @@ import typer
 
 import likewise
 from likewise.cli.attention import attention_app
+from likewise.cli.check import CHECK_EXAMPLES, check
 from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
+from likewise.cli.mcp import MCP_EXAMPLES, mcp
 from likewise.cli.terminal import Json, examples, progress_bar
 
-REPORT_EXTRA = {"jinja2", "sklearn"}
+EXTRAS = {"jinja2", "sklearn", "mcp"}  # packages that not every verb needs
 
 app = typer.Typer(
     add_completion=False,
@@ -28,10 +30,13 @@ app = typer.Typer(
         "likewise attention --features elu --causal",
         "likewise attention diagnose layer.safetensors --causal",
         "likewise cost mqa_step --b 8 --n 4096 --h 16 --k 64 --d 1024",
+        "likewise check answer.md --annotate answer.html",
     ),
 )
 app.add_typer(attention_app, name="attention")
+app.command(epilog=CHECK_EXAMPLES)(check)
 app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(show_cost)
+app.command(epilog=MCP_EXAMPLES)(mcp)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -43,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
     except ValueError as error:
         _exit(2, error)
     except ModuleNotFoundError as error:
-        if error.name not in REPORT_EXTRA:
+        if error.name not in EXTRAS:
             raise
         _exit(1, error)
     except OSError as error:

@@ -191,6 +191,12 @@ def nn1(*, embedding_dim: int = 128, norm: Normalisation = "lrn") -> "FaceNet":
     (140025664, ['fc1', 'fc2', 'fc7128', 'embedding'])
 
     Paper: FaceNet, arXiv 1503.03832, Table 1. LRN's constants are not in it; ours are OpenFace's.
+
+    ```claim nn1-multiply-adds
+    of: facenet.nn1
+    unit: mac
+    assert: cost == 1605944064
+    ```
     """
     return build("nn1", NN1, (220, 220), embedding_dim=embedding_dim, norm=norm)
 
@@ -207,6 +213,12 @@ def nn2(*, embedding_dim: int = 128, norm: Normalisation = "lrn") -> "FaceNet":
     (torch.Size([5, 128]), 7456304)
 
     Paper: FaceNet, arXiv 1503.03832, Table 2. LRN's constants are not in it; ours are OpenFace's.
+
+    ```claim nn2-multiply-adds
+    of: facenet.nn2
+    unit: mac
+    assert: cost == 1596530688
+    ```
     """
     return build("nn2", NN2, (224, 224), embedding_dim=embedding_dim, norm=norm)
 
@@ -239,6 +251,12 @@ def nn4(*, embedding_dim: int = 128, norm: Normalisation = "lrn") -> "FaceNet":
     torch.Size([5, 128])
 
     Paper: FaceNet, arXiv 1503.03832, section 3.3 and Table 2. LRN's constants are not in it; ours are OpenFace's.
+
+    ```claim nn4-multiply-adds
+    of: facenet.nn4
+    unit: mac
+    assert: cost == 284741632
+    ```
     """
     return build("nn4", NN4, (96, 96), embedding_dim=embedding_dim, norm=norm)
 
@@ -276,6 +294,12 @@ def nns2(*, embedding_dim: int = 128, norm: Normalisation = "lrn") -> "FaceNet":
 
     Paper: FaceNet, arXiv 1503.03832, section 3.3. Differs: all but the input size and, nearly, the totals is ours. The
     paper's 140x116 names no axis; we read rows first, as in its Table 1.
+
+    ```claim nns2-multiply-adds
+    of: facenet.nns2
+    unit: mac
+    assert: cost == 19696512
+    ```
     """
     return build("nns2", NNS2, (140, 116), embedding_dim=embedding_dim, norm=norm)
 

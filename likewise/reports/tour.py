@@ -20,10 +20,11 @@ from likewise.reports.page import render, require_packages, require_place, write
 from likewise.reports.real_attention import HALF, LOSS, TOUR, RealAttention, measure_real_attention
 from likewise.reports.real_attention import Plan as RealPlan
 from likewise.reports.scaling import LENGTHS, Scaling, measure_scaling
+from likewise.reports.statements import TOPICS, Statements, check_statements
 
 Result = TypeVar("Result")
 
-SHARES = (0.0, 0.06), (0.06, 0.16), (0.16, 0.4), (0.4, 0.5), (0.5, 1.0)  # of the time, by section
+SHARES = (0.0, 0.05), (0.05, 0.12), (0.12, 0.3), (0.3, 0.38), (0.38, 0.8), (0.8, 1.0)  # of the time, by section
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Plan:
     contexts: tuple[int, ...] = CONTEXTS
     allowance: float = 16.0  # seconds for time and memory against length
     real: RealPlan = TOUR
+    topics: str = TOPICS  # of the catalogue of statements
     seed: int = 0
 
 
@@ -50,6 +52,7 @@ class Tour:
     scaling: Scaling
     decoding: Decoding
     real: RealAttention
+    statements: Statements
     took: dict[str, float] = field(default_factory=dict)
 
 
@@ -93,7 +96,8 @@ def _measure(progress: Progress, plan: Plan) -> Tour:
     decoding = timed("decoding", lambda: measure_decoding(contexts=plan.contexts, seed=seed, progress=steps[3]))
     with one_thread():  # two threads of small steps wait for each other when the machine has other work
         real = timed("real", lambda: measure_real_attention(plan=plan.real, seed=seed, progress=steps[4]))
-    return Tour(facts, identities, law, approximation, scaling, decoding, real, took)
+    statements = timed("statements", lambda: check_statements(topics=plan.topics, seed=seed, progress=steps[5]))
+    return Tour(facts, identities, law, approximation, scaling, decoding, real, statements, took)
 
 
 def render_tour(tour: Tour) -> str:

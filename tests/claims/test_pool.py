@@ -77,6 +77,7 @@ def test_a_pool_keeps_its_workers_and_answers_all() -> None:
 
 def test_a_late_claim_is_inconclusive_and_the_rest_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "GRACE", 0.0)
+    monkeypatch.setattr(pools, "SHARE", 1.0)
     slow = Stated("slow", "assert: 1 == 1\nbudget: 1e-6s")
     verdicts = check_claims([slow, Stated("fast", "assert: 1 == 2")])
     assert [verdict.verdict for verdict in verdicts] == ["inconclusive", "refuted"]

@@ -6,6 +6,7 @@ import types
 import pytest
 
 NAMES = {
+    "likewise.claims": ["R", "Stated", "Verdict", "check", "check_claims", "check_document", "register"],
     "likewise.attention": [
         "Argmax",
         "Attend",
@@ -52,6 +53,34 @@ NAMES = {
         "break_even",
         "cost",
         "cost_polynomial",
+    "likewise.metric": [
+        "AllPairs",
+        "ClusterScores",
+        "Collapse",
+        "CollapseError",
+        "CollapseGuard",
+        "FewImpostorsWarning",
+        "IdentitySampler",
+        "Roc",
+        "Shares",
+        "Threshold",
+        "Triplets",
+        "Verification",
+        "all_pairs",
+        "batch_all_loss",
+        "batch_hard",
+        "clopper_pearson",
+        "cluster",
+        "cluster_scores",
+        "collapse",
+        "harmonic_loss",
+        "mean_and_error",
+        "negative_shares",
+        "semi_hard_negatives",
+        "threshold_for",
+        "tightened",
+        "triplet_loss",
+        "verification",
     ],
     "likewise.networks": [
         "Block",

@@ -20,7 +20,7 @@ from likewise.reports.real_attention import Subject
 from likewise.reports.tour import Plan, Tour, render_tour, take_tour, write_tour
 from tests.reports.plans import TINY
 
-SMALL = Plan(widths=(8, 32), draws=2, lengths=(32, 64), contexts=(16, 32), allowance=5.0, real=TINY, seed=3)
+SMALL = Plan(widths=(8, 32), draws=2, lengths=(32, 64), contexts=(16, 32), allowance=5.0, real=TINY, topics="d", seed=3)
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 
