@@ -53,6 +53,7 @@ NAMES = {
         "break_even",
         "cost",
         "cost_polynomial",
+    ],
     "likewise.metric": [
         "AllPairs",
         "ClusterScores",
