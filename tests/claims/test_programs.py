@@ -124,7 +124,9 @@ def test_costs_are_those_of_the_reference(name: str, memory: Any) -> None:
     ],
 )
 def test_networks_cost_what_their_tables_say(name: str, params: int, macs: int) -> None:
-    found = cost(*program(name).make()())
+    network, image = program(name).make()()
+    found = cost(network, image)
+    assert not network.training
     assert (found.params, found.macs) == (params, macs)
 
 
