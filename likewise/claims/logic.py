@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import product
 
 from likewise.claims.claim import Between, Claim, Compares, Integers, OneOf, Reals, Tolerance, Variable
+from likewise.claims.exponomials import number_power
 from likewise.claims.limits import EXPONENT
 from likewise.claims.linear import Certificate, Form, Row, small_solution, solve
 from likewise.claims.tree import (
@@ -136,7 +137,7 @@ class _Case:
         power = right.constant
         if operator == "^" and not right.coefficients and power.denominator == 1 and 0 <= power <= EXPONENT:
             if not left.coefficients:
-                return Form(constant=left.constant ** int(power))
+                return Form(constant=number_power(left.constant, int(power)))
             if power == 1:
                 return left
         raise _Foreign
