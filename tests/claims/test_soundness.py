@@ -2,9 +2,13 @@
 
 import time
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from likewise.claims import balls
 from likewise.claims.engines import decide
 from likewise.claims.parser import parse
 from likewise.claims.tokens import Unparsed
@@ -142,6 +146,34 @@ def test_what_the_rounding_of_the_cells_leaves_open_stays_open(text: str) -> Non
     finding = found(text)
     assert finding.verdict == "inconclusive"
     assert "both answers are possible" in finding.detail
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x in [0, 10] | assert: (x - 22/7)^2 > 0",
+        "given: x in [0, 10] | assert: (x - 22/7)^4 > 0",
+        "given: x in [0, 10] | assert: 1/(x - 22/7)^2 < 1",
+        "given: x in [0, 10] | assert: abs(7*x*x - 22*x) > 1/100000000",
+        "given: x, y in [0, 10] | assert: (x - 22/7)^2 + (y - 23/7)^2 > 0",
+    ],
+)
+def test_an_even_power_of_an_interval_around_0_reaches_0(text: str) -> None:
+    assert found(text).verdict != "holds"
+
+
+@given(ends=st.tuples(st.integers(-50, 50), st.integers(-50, 50)), n=st.integers(1, 6), share=st.fractions(0, 1))
+def test_the_power_of_an_interval_contains_the_powers_of_its_points(
+    ends: tuple[int, int], n: int, share: Fraction
+) -> None:
+    low, high = (Fraction(end, 7) for end in sorted(ends))
+    whole, exact = balls.raised(balls.between(low, high), Fraction(n)), (low + share * (high - low)) ** n
+    point = balls.ball(exact)
+    assert whole.a <= point.b
+    assert point.a <= whole.b
+    size = balls.absolute(balls.between(low, high))
+    assert size.a <= balls.ball(abs(low + share * (high - low))).b <= balls.ball(max(-low, high)).b
+    assert size.b >= balls.ball(max(-low, high)).a
 
 
 @pytest.mark.parametrize(
