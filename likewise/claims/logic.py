@@ -310,7 +310,10 @@ def _refutation(claim: Claim, sizes: dict[str, int], point: dict[str, Fraction],
     if comparison == "!=" and len(chain.comparisons) == 1:
         what = f"{chain.terms[0]} = {values[0]}"
     where = " ".join(f"{name}={value}" for name, value in witness)
-    return Finding("refuted", "exact witness", f"{where}: {what}".removeprefix(": "), ENGINE, witness=tuple(witness))
+    sides = (("left", values[0]), ("right", values[1]))
+    return Finding(
+        "refuted", "exact witness", f"{where}: {what}".removeprefix(": "), ENGINE, witness=tuple(witness) or sides
+    )
 
 
 def decide(claim: Claim) -> Finding | None:

@@ -149,6 +149,32 @@ def test_what_the_rounding_of_the_cells_leaves_open_stays_open(text: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("given: u ~ U(0, 1) | assert: P[u <= 1 <= 4] == 0.3 within 0.01", "refuted"),
+        ("given: u ~ U(0, 1) | assert: P[0 < 1/2 < u] == 0.5 within 0.02", "holds"),
+        ("given: w ~ N(0, I(3)) | assert: P[w > 0] == 0.5 within 0.02", "inconclusive"),
+        ("given: w ~ N(0, I(3)) | assert: P[w > 0] == 0.125 within 0.02", "inconclusive"),
+        ("given: u ~ U(-1, 1) | assert: P[sqrt(u) > 1/2] == 3/8 within 0.02", "inconclusive"),
+        ("given: u ~ U(-1, 1) | assert: P[log(u) < 0] == 1/2 within 0.02", "inconclusive"),
+    ],
+)
+def test_an_event_is_counted_where_it_is_one(text: str, verdict: str) -> None:
+    finding = found(text)
+    assert (finding.verdict, "internal" in finding.detail) == (verdict, False)
+
+
+@pytest.mark.parametrize("law", ["N(0, x^2)", "N(x, 1)", "N(0, y)", "U(0, y)", "Rademacher(x)", "N(y, std=y)"])
+def test_a_law_does_not_depend_on_what_is_random(law: str) -> None:
+    with pytest.raises(Unparsed):
+        parse(f"given: y ~ U(0, 1); x ~ {law}\nassert: E[x] == 0")
+
+
+def test_a_false_statement_about_numbers_has_a_witness() -> None:
+    assert found("q = [1, 1] | assert: [dot(q, [1, 2]), 3] == [2, 3]").witness == (("left", "3"), ("right", "2"))
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "given: x in [0, 10] | assert: (x - 22/7)^2 > 0",
