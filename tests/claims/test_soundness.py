@@ -2,9 +2,13 @@
 
 import time
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from likewise.claims.algebra import balls
 from likewise.claims.engines import decide
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unparsed
@@ -142,6 +146,79 @@ def test_what_the_rounding_of_the_cells_leaves_open_stays_open(text: str) -> Non
     finding = found(text)
     assert finding.verdict == "inconclusive"
     assert "both answers are possible" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("given: u ~ U(0, 1) | assert: P[u <= 1 <= 4] == 0.3 within 0.01", "refuted"),
+        ("given: u ~ U(0, 1) | assert: P[0 < 1/2 < u] == 0.5 within 0.02", "holds"),
+        ("given: w ~ N(0, I(3)) | assert: P[w > 0] == 0.5 within 0.02", "inconclusive"),
+        ("given: w ~ N(0, I(3)) | assert: P[w > 0] == 0.125 within 0.02", "inconclusive"),
+        ("given: u ~ U(-1, 1) | assert: P[sqrt(u) > 1/2] == 3/8 within 0.02", "inconclusive"),
+        ("given: u ~ U(-1, 1) | assert: P[log(u) < 0] == 1/2 within 0.02", "inconclusive"),
+    ],
+)
+def test_an_event_is_counted_where_it_is_one(text: str, verdict: str) -> None:
+    finding = found(text)
+    assert (finding.verdict, "internal" in finding.detail) == (verdict, False)
+
+
+@pytest.mark.parametrize("law", ["N(0, x^2)", "N(x, 1)", "N(0, y)", "U(0, y)", "Rademacher(x)", "N(y, std=y)"])
+def test_a_law_does_not_depend_on_what_is_random(law: str) -> None:
+    with pytest.raises(Unparsed):
+        parse(f"given: y ~ U(0, 1); x ~ {law}\nassert: E[x] == 0")
+
+
+def test_a_false_statement_about_numbers_has_a_witness() -> None:
+    assert found("q = [1, 1] | assert: [dot(q, [1, 2]), 3] == [2, 3]").witness == (("left", "3"), ("right", "2"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x in [0, 10] | assert: (x - 22/7)^2 > 0",
+        "given: x in [0, 10] | assert: (x - 22/7)^4 > 0",
+        "given: x in [0, 10] | assert: 1/(x - 22/7)^2 < 1",
+        "given: x in [0, 10] | assert: abs(7*x*x - 22*x) > 1/100000000",
+        "given: x, y in [0, 10] | assert: (x - 22/7)^2 + (y - 23/7)^2 > 0",
+    ],
+)
+def test_an_even_power_of_an_interval_around_0_reaches_0(text: str) -> None:
+    assert found(text).verdict != "holds"
+
+
+@given(ends=st.tuples(st.integers(-50, 50), st.integers(-50, 50)), n=st.integers(1, 6), share=st.fractions(0, 1))
+def test_the_power_of_an_interval_contains_the_powers_of_its_points(
+    ends: tuple[int, int], n: int, share: Fraction
+) -> None:
+    low, high = (Fraction(end, 7) for end in sorted(ends))
+    whole, exact = balls.raised(balls.between(low, high), Fraction(n)), (low + share * (high - low)) ** n
+    point = balls.ball(exact)
+    assert whole.a <= point.b
+    assert point.a <= whole.b
+    size = balls.absolute(balls.between(low, high))
+    assert size.a <= balls.ball(abs(low + share * (high - low))).b <= balls.ball(max(-low, high)).b
+    assert size.b >= balls.ball(max(-low, high)).a
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x in R^D | assert: 27 > mean(x)^3",
+        "given: x, y in R | assume: y != 0 | assert: x^3/y^3 + 1 > 0",
+        "given: x, y in R | assume: y > 0 | assert: 5 >= x^4/y^4",
+    ],
+)
+def test_exponents_that_add_up_to_0_make_no_constant(text: str) -> None:
+    assert found(text).verdict == "refuted"
+
+
+def test_what_a_few_numbers_refute_is_not_expanded_first() -> None:
+    claim = parse("given: A, B in R^(N, N)\nassert: tr(A @ B @ A @ B) == tr(A @ A @ B @ B)")
+    started = time.process_time()
+    assert decide(replace(claim, budget=1.0)).verdict == "refuted"
+    assert time.process_time() - started < 2.0
 
 
 @pytest.mark.parametrize(

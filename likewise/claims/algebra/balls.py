@@ -113,7 +113,9 @@ def logarithm(value: Ball) -> Ball:
 
 def absolute(value: Ball) -> Ball:
     """|x| over an interval."""
-    return maximum(value, -value) if value.a <= 0 <= value.b else (value if value.a > 0 else -value)
+    if value.a <= 0 <= value.b:
+        return value.ctx.mpf([0, maximum(value, -value).b])
+    return value if value.a > 0 else -value
 
 
 def maximum(*values: Ball) -> Ball:

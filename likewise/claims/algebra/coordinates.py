@@ -12,7 +12,7 @@ from math import factorial, isqrt, prod
 
 from likewise.claims.algebra import arrays, balls, elementary
 from likewise.claims.algebra.arrays import Array, Entry
-from likewise.claims.algebra.exponomials import Form, form, power
+from likewise.claims.algebra.exponomials import Form, form, number_power, power
 from likewise.claims.language.limits import EXPONENT, SIZE
 from likewise.claims.language.tree import (
     Binary,
@@ -68,7 +68,7 @@ def _power(base: Entry, exponent: Entry) -> Entry:
     if abs(exponent) > EXPONENT:
         raise Undecided(f"an exponent above {EXPONENT}")
     if isinstance(base, Fraction) and exponent.denominator == 1 and -8 <= exponent <= 8:
-        return base ** int(exponent)
+        return number_power(base, int(exponent))
     return plain(power(form(base), exponent))
 
 

@@ -123,6 +123,8 @@ def substitute(value: Form, values: Mapping[Atom, Scalar]) -> Form:
     >>> substitute(cos(of_atom(x)), {x: y + y}) == 2 * cos(y) ** 2 - 1
     True
     """
+    if not values:
+        return value
     total = form(0)
     for (powers, exponent), coefficient in value.terms.items():
         product = exp(substitute(of_key(exponent), values)) * coefficient if exponent else form(coefficient)

@@ -18,10 +18,8 @@ from functools import cached_property
 from math import floor, gcd, lcm
 from typing import Literal, NamedTuple
 
-from likewise.claims.language.limits import DEGREE, MONOMIALS
+from likewise.claims.language.limits import BITS, DEGREE, MONOMIALS
 from likewise.claims.verdict import Undecided
-
-BITS = 4096  # of a coefficient
 
 
 class Atom(NamedTuple):
@@ -269,12 +267,19 @@ def power(base: Form, exponent: Fraction) -> Form:
     return _whole_power(primitive, whole) * of_atom(Atom("power", parts=(primitive.key,)), exponent - whole) * scale
 
 
+def number_power(value: Fraction, n: int) -> Fraction:
+    """value^n, unless it is too long to be written down."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) * abs(n) > BITS:
+        raise Undecided("a power of a number is too large")
+    return value**n
+
+
 def _whole_power(base: Form, n: int) -> Form:
     value = base.constant
     if value is not None:
-        if max(value.numerator.bit_length(), value.denominator.bit_length()) * n > BITS:
-            raise Undecided("a power of a number is too large")
-        return form(value**n)
+        return form(number_power(value, n))
+    if n > BITS:
+        raise Undecided(f"an exponent above {BITS}")
     if len(base.terms) > 1 and base.degree * n > DEGREE:
         raise Undecided(f"degree above {DEGREE}")
     result = form(1)

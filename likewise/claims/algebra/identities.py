@@ -5,7 +5,7 @@ from itertools import pairwise
 from random import Random
 
 from likewise.claims.algebra import arrays, stability
-from likewise.claims.algebra.coordinates import Coordinates
+from likewise.claims.algebra.coordinates import Coordinates, violated
 from likewise.claims.algebra.elementary import substitute
 from likewise.claims.algebra.exponomials import Atom, Form, form, of_atom
 from likewise.claims.algebra.invariants import Invariants, Vector, plus, times
@@ -41,6 +41,8 @@ def proved(asked: Question) -> str | None:
     'for every D (normal form)'
     """
     ways: list[Callable[[Question], str | None]] = [_for_every_size, _by_small_sizes, _by_signs]
+    if _broken(asked):
+        return None
     for way in ways:
         try:
             method = way(asked)
@@ -49,6 +51,21 @@ def proved(asked: Question) -> str | None:
         if method is not None and _defined(asked):
             return f"{_scope(asked)} ({method}{_condition(asked)})"
     return None
+
+
+def _broken(asked: Question) -> bool:
+    """Whether random numbers show at once that there is nothing to prove, before anything is expanded."""
+    if asked.assumptions or asked.solved:
+        return False
+    for start in (0, 2):
+        lengths, draws = dict(zip(asked.sizes, DIFFERENT[start:], strict=False)), Random(start)
+        try:
+            values = {each.name: drawn(asked, each, lengths, draws) for each in asked.variables}
+            if violated(asked.complete(values, lengths), asked.chain) is not None:
+                return True
+        except (Undecided, ArithmeticError, IndexError):
+            continue
+    return False
 
 
 def _scope(asked: Question) -> str:

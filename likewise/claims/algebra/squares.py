@@ -31,9 +31,9 @@ def _matrix(value: Form) -> Matrix | None:
     matrix: Matrix = {}
     axes = set()
     for (powers, exponent), coefficient in value.terms.items():
-        factors = [atom for atom, e in powers for _ in range(int(e)) if e in (1, 2)]
-        if exponent or len(factors) != sum(e for _, e in powers):
+        if exponent or any(e not in (1, 2) for _, e in powers):
             return None
+        factors = [atom for atom, e in powers for _ in range(int(e))]
         if len(factors) == 1 and factors[0].kind == "invariant" and len(factors[0].names) == 2:
             axes.add(factors[0].name)
             factors = [Atom("variable", name) for name in factors[0].names]

@@ -7,6 +7,7 @@ counts draws (1 where nothing is random); a scalar has no other axis, a vector o
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from typing import Any, Literal
 
@@ -336,7 +337,7 @@ class Scope:
         """Whether a chain is true, draw by draw."""
         terms = [as_range(self.evaluate(term)) for term in chain.terms]
         pairs = zip(chain.comparisons, terms, terms[1:], strict=False)
-        return np.logical_and.reduce([COMPARE[sign](left.low, right.low) for sign, left, right in pairs])
+        return reduce(np.logical_and, [COMPARE[sign](left.low, right.low) for sign, left, right in pairs])
 
     def _matrix(self, node: Node) -> Value:
         value = self.evaluate(node)

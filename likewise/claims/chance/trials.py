@@ -103,6 +103,11 @@ def is_variance(mean: Mean) -> bool:
 def averaged(mean: Mean, scope: Scope) -> Array:
     """What a mean is the mean of, on every draw."""
     if isinstance(mean, Probability):
+        terms = [as_range(scope.evaluate(term)).low for term in mean.event.terms]
+        if any(term.ndim != 1 for term in terms):
+            raise Undecided(f"{mean} compares arrays: whether all entries, or one, is not said")
+        if any(np.isnan(term).any() for term in terms):
+            raise Undecided(f"{mean}: a side of the event is undefined for some draws")
         return scope.holds(mean.event).astype(float)
     value = as_range(scope.evaluate(mean.body)).low
     if value.ndim != 1:

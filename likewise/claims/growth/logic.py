@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 
+from likewise.claims.algebra.exponomials import number_power
 from likewise.claims.growth.linear import Certificate, Form, Row, small_solution, solve
 from likewise.claims.language.claim import Between, Claim, Compares, Integers, OneOf, Reals, Tolerance, Variable
 from likewise.claims.language.limits import EXPONENT
@@ -136,7 +137,7 @@ class _Case:
         power = right.constant
         if operator == "^" and not right.coefficients and power.denominator == 1 and 0 <= power <= EXPONENT:
             if not left.coefficients:
-                return Form(constant=left.constant ** int(power))
+                return Form(constant=number_power(left.constant, int(power)))
             if power == 1:
                 return left
         raise _Foreign
@@ -309,7 +310,10 @@ def _refutation(claim: Claim, sizes: dict[str, int], point: dict[str, Fraction],
     if comparison == "!=" and len(chain.comparisons) == 1:
         what = f"{chain.terms[0]} = {values[0]}"
     where = " ".join(f"{name}={value}" for name, value in witness)
-    return Finding("refuted", "exact witness", f"{where}: {what}".removeprefix(": "), ENGINE, witness=tuple(witness))
+    sides = (("left", values[0]), ("right", values[1]))
+    return Finding(
+        "refuted", "exact witness", f"{where}: {what}".removeprefix(": "), ENGINE, witness=tuple(witness) or sides
+    )
 
 
 def decide(claim: Claim) -> Finding | None:

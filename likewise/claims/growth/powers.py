@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from likewise.claims.language.limits import EXPONENT
+from likewise.claims.language.limits import BITS, EXPONENT
 from likewise.claims.language.tree import Binary, Call, Name, Negative, Node, Number, Text
 from likewise.claims.verdict import Undecided
 from likewise.polynomial import Polynomial
@@ -86,6 +86,8 @@ def multiplied(left: Magnitude, right: Magnitude) -> Magnitude:
         for (one, first), (other, second) in product(a.items(), b.items()):
             key = times(one, other)
             total[key] = total.get(key, Fraction(0)) + first * second
+        if any(value.numerator.bit_length() + value.denominator.bit_length() > 2 * BITS for value in total.values()):
+            raise Undecided("a power of a number is too large")
         sums.append({key: value for key, value in total.items() if value})
     return Magnitude(tuple(sums), exact)
 

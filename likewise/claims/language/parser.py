@@ -299,7 +299,11 @@ def _require_scope(claim: Claim, defined: set[str]) -> None:
     for size_ in claim.sizes:
         if size_.equation is not None and not names(size_.equation) <= sizes - {size_.name}:
             raise Unparsed(f"the size {size_.name} is given by an equation over other sizes")
+    random = {variable.name for variable in claim.variables if variable.random}
     for variable in claim.variables:
+        mixed = sorted(random & set().union(*map(names, nodes(variable.kind))))
+        if mixed:
+            raise Unparsed(f"the law of {variable.name} depends on {mixed[0]}, which is random")
         for dim in _dims(variable.kind):
             if not names(dim) <= sizes:
                 raise Unparsed(f"the dims of {variable.name} are made of sizes")
