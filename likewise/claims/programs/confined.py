@@ -22,7 +22,6 @@ from likewise.claims.programs.inside import attempt, built
 from likewise.claims.shape.shapes import distinct_sizes
 from likewise.claims.verdict import Finding, Undecided
 
-CLOCK = 3.0  # times its budget a program may take on the clock, the start of Python and torch among it
 OFF = "code claims are off; --allow-code runs them"
 OURS_TO_BLAME = ("OSError", "MemoryError", "ImportError", "can't allocate memory", "can't start new thread")
 
@@ -44,7 +43,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
             raise Undecided(f"{relation.program} does not take {len(described)} inputs")
     else:
         file, attribute = program_file(relation.program, folder)
-        outcome, confinement = run_confined(Code(file, attribute, tuple(described)), CLOCK * claim.budget)
+        outcome, confinement = run_confined(Code(file, attribute, tuple(described)), claim.budget)
     found = Judged(relation, outcome, inputs.text(relation.arguments), sizes).finding()
     numbers = (("confinement", confinement),) if confinement else ()
     return Finding(found.verdict, found.grade, found.detail, "run", witness=found.witness, numbers=numbers)

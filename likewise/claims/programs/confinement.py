@@ -16,6 +16,7 @@ from typing import Any
 
 from likewise.claims.verdict import Undecided
 
+CLOCK = 3.0  # a budget is processor time; so many times that may pass on the clock
 LONGEST_ANSWER = 1 << 20  # bytes
 LONGEST_SOURCE = 1 << 20
 INSIDE = str(Path(__file__).with_name("inside.py"))
@@ -68,7 +69,7 @@ def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
             )
         os.close(writer)
         try:
-            answer = _listen(reader, seconds)
+            answer = _listen(reader, CLOCK * seconds)
         finally:
             os.close(reader)
             with contextlib.suppress(ProcessLookupError):
