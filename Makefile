@@ -52,8 +52,8 @@ $(READY): pyproject.toml constraints.txt
 	@export UV_COMPILE_BYTECODE=1 VIRTUAL_ENV=$(VENV); \
 	if [ -n "$$PIP_FIND_LINKS" ]; then export UV_FIND_LINKS="$$(echo $$PIP_FIND_LINKS | tr ' ' ',')"; fi; \
 	if [ -n "$$PIP_INDEX_URL" ]; then export UV_DEFAULT_INDEX="$$PIP_INDEX_URL"; fi; \
-	$(BIN)/uv pip install -qq --no-build-isolation --constraint constraints.txt --editable '.[report,dev]' || { \
+	$(BIN)/uv pip install -qq --no-build-isolation --constraint constraints.txt --editable '.[report,mcp,dev]' || { \
 		echo "uv could not install; trying pip ..."; \
 		$(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation \
-			--constraint constraints.txt --editable '.[report,dev]'; }
+			--constraint constraints.txt --editable '.[report,mcp,dev]'; }
 	@touch $(READY)

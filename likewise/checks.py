@@ -3,15 +3,17 @@
 from typing import NoReturn
 
 
-def refuse(where: str, name: str, rule: str, got: object, hint: str = "") -> NoReturn:
-    """Raise the house's error for an argument that breaks its rule.
+def refuse(
+    where: str, name: str, rule: str, got: object, hint: str = "", error: type[ValueError] = ValueError
+) -> NoReturn:
+    """Raise the house's error for an argument that breaks its rule; `error` where a room has a kind of its own.
 
     >>> refuse("softmax_attention", "scale", "be a positive number", -1.0)
     Traceback (most recent call last):
         ...
     ValueError: softmax_attention: scale must be a positive number; got -1.0.
     """
-    raise ValueError(f"{where}: {name} must {rule}; got {got}.{' ' + hint if hint else ''}")
+    raise error(f"{where}: {name} must {rule}; got {got}.{' ' + hint if hint else ''}")
 
 
 def require(holds: bool, where: str, name: str, rule: str, got: object, hint: str = "") -> None:

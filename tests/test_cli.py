@@ -15,6 +15,8 @@ import typer.core
 import typer.main
 
 from likewise import cli
+from likewise.cli import terminal
+from likewise.cli.attention import FeatureName
 
 
 def run(*arguments: str) -> int:
@@ -48,7 +50,7 @@ def test_wrong_usage_exits_2(arguments: list[str]) -> None:
     assert run(*arguments) == 2
 
 
-@pytest.mark.parametrize("features", get_args(cli.FeatureName))
+@pytest.mark.parametrize("features", get_args(FeatureName))
 def test_attention_compares_every_map(features: str, capsys: pytest.CaptureFixture[str]) -> None:
     sizes = ["--length", "13", "--heads", "2", "--key-dim", "5", "--width", "14"]
     assert run("attention", "--features", features, *sizes, "--causal", "--json") == 0
@@ -80,7 +82,7 @@ def test_attention_draws_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_names_of_maps_are_those_of_the_library() -> None:
     from likewise.reports.comparison import FEATURES
 
-    assert get_args(cli.FeatureName) == tuple(FEATURES)
+    assert get_args(FeatureName) == tuple(FEATURES)
 
 
 def test_tour_prints_where_the_report_is(
@@ -132,8 +134,8 @@ def test_progress_appears_only_when_work_is_slow(
 
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the captured stream for a terminal
     for patience, seconds, shows in ((60.0, 0.0, False), (0.01, 0.3, True)):
-        monkeypatch.setattr(cli, "PATIENCE", patience)
-        with cli._progress_bar() as progress:
+        monkeypatch.setattr(terminal, "PATIENCE", patience)
+        with terminal.progress_bar() as progress:
             progress(0.5, "half way")
             time.sleep(seconds)
         assert ("half way" in capsys.readouterr().err) is shows

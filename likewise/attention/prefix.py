@@ -258,8 +258,8 @@ def add_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 
 def can_look(x: Tensor) -> bool:
-    """Whether the values can decide what to do: not in compiled graphs and not under vmap, which go the careful way."""
-    if torch.compiler.is_compiling():
+    """Whether the values can decide what to do; in compiled graphs, under vmap and on the meta device they cannot."""
+    if torch.compiler.is_compiling() or x.is_meta:
         return False
     functorch = torch._C._functorch
     while functorch.is_functorch_wrapped_tensor(x):

@@ -270,7 +270,8 @@ class Claim:
     def statement(self) -> str:
         """The claim as it was understood, in its own language, on one line."""
         parts = [f"given: {'; '.join(map(str, self.variables))}" if self.variables else ""]
-        parts += [f"sizes: {', '.join(map(str, self.sizes))}" if self.sizes and self.program else ""]
+        told = self.program or any(size.equation is not None for size in self.sizes)
+        parts += [f"sizes: {', '.join(map(str, self.sizes))}" if self.sizes and told else ""]
         parts += [f"of: {self.program}" if self.program else ""]
         parts += [str(definition) for definition in self.definitions]
         parts += [f"assume: {'; '.join(map(str, self.assumptions))}" if self.assumptions else ""]

@@ -1,14 +1,135 @@
-"""Claims as they stand in files."""
+"""Claims as they stand in files: fences in Markdown and in docstrings, lists in YAML. Nothing is imported or run."""
 
-from dataclasses import dataclass
+import ast
+import re
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from likewise.checks import refuse, require
+from likewise.claims.limits import DOCUMENT
+from likewise.claims.stated import Entry, Misread, Stated, stated
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+CLAIM = re.compile(r"claim\b", re.IGNORECASE)  # also what nearly is one: a typo must not leave a claim unchecked
 
 
-@dataclass(frozen=True)
-class Stated:
-    """One claim as its file has it; `error` says what was wrong with the file there, and nothing is checked then."""
+def markdown_parser() -> "MarkdownIt":
+    """CommonMark and tables, where HTML is text; it finds claims and draws pages, so both see the same fences."""
+    from markdown_it import MarkdownIt
 
-    id: str
-    text: str
-    line: int = 0
-    file: str = ""
-    error: str = ""
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+def markdown_claims(text: str, *, file: str = "") -> list[Stated]:
+    r"""The fences whose info string is `claim <id>`, also in lists and quotations.
+
+    >>> markdown_claims("So:\n\n- one\n\n  ```claim half\n  assert: 1/2 == 0.5\n  ```\n")
+    [Stated(id='half', text='assert: 1/2 == 0.5\n', line=5, file='', error='')]
+    """
+    return stated(_fences, text, file)
+
+
+def yaml_claims(text: str, *, file: str = "") -> list[Stated]:
+    """The list `claims:` of a YAML file; keys are the fields of a fence, `id`, and `define` for definitions."""
+    from likewise.claims.yaml_entries import entries  # PyYAML takes as long to load as a claim to check
+
+    return stated(entries, text, file)
+
+
+def python_claims(text: str, *, file: str = "") -> list[Stated]:
+    """The claim fences in the docstrings of a source, which is parsed and never run."""
+    return stated(_docstring_fences, text, file)
+
+
+def module_claims(name: str) -> list[Stated]:
+    """The claims in the docstrings of a module, or of all modules of a package, found without importing them."""
+    path = _module_path(name)
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    return [claim for file in files for claim in file_claims(file)]
+
+
+def file_claims(path: Path) -> list[Stated]:
+    """The claims of one file, read as what its name ends in."""
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        refuse("check", "file", f"end in {', '.join(READERS)}", path)
+    with path.open("rb") as file:
+        return reader(text_of(file, str(path)), file=str(path))
+
+
+def text_of(file: BinaryIO, name: str) -> str:
+    """The text of a file, or as much of it as makes it too long for all readers."""
+    try:
+        return file.read(4 * DOCUMENT + 4).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        refuse("check", "file", "be text in UTF-8", name)
+
+
+READERS = {
+    ".md": markdown_claims,
+    ".markdown": markdown_claims,
+    ".yaml": yaml_claims,
+    ".yml": yaml_claims,
+    ".py": python_claims,
+}
+
+
+def claims_at(name: str) -> list[Stated]:
+    """The claims of the file of that name, or else of the module."""
+    path = Path(name)
+    require(not path.is_dir(), "check", "file", "be a file or the name of a module", f"the folder {name}")
+    return file_claims(path) if path.exists() else module_claims(name)
+
+
+def _fences(text: str) -> Iterator[Entry]:
+    blocks = markdown_parser().disable("inline").parse(text)
+    for fence in blocks:
+        if fence.type != "fence" or not CLAIM.match(fence.info.strip()):
+            continue
+        word, _, id = fence.info.strip().partition(" ")
+        line = fence.map[0] + 1 if fence.map else 1
+        error = "" if word == "claim" else f"a claim's fence begins with 'claim <id>'; got {fence.info.strip()[:80]!r}"
+        yield Entry(line, id.strip() if word == "claim" else "", fence.content, error)
+
+
+def _docstring_fences(text: str) -> Iterator[Entry]:
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of escapes in strings that are none of our business
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise Misread(f"no Python: {error}", getattr(error, "lineno", None) or 1) from None
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = [
+        (node.body[0].lineno, docstring)
+        for node in ast.walk(tree)
+        if isinstance(node, documented)
+        if (docstring := ast.get_docstring(node, clean=False)) is not None
+    ]
+    for start, docstring in sorted(docstrings):
+        first, _, rest = docstring.partition("\n")
+        for fence in _fences(f"{first.strip()}\n{textwrap.dedent(rest)}"):
+            yield fence._replace(line=start + fence.line - 1)
+
+
+def _module_path(name: str) -> Path:
+    """The file or folder of a module. Python's own search would import every package on the way."""
+    first, *rest = name.split(".")
+    spec = None
+    if all(part.isidentifier() for part in (first, *rest)):
+        spec = PathFinder.find_spec(first, [str(Path.cwd()), *sys.path]) or find_spec(first)
+        for part in rest:
+            places = spec.submodule_search_locations if spec else None
+            spec = PathFinder.find_spec(part, places) if places else None
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        refuse("check", "file", "exist, or be the name of a module with a source", name)
+    return Path(spec.origin)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from likewise.claims.claim import Bounded, Claim, Counts, HasShape, Runs
-from likewise.claims.expressions import QUANTITIES
-from likewise.claims.parser import nodes
-from likewise.claims.tree import Call, Moment, Node, Probability, children
+from likewise.claims.expressions import QUANTITIES, rebuilt
+from likewise.claims.parser import nodes, over
+from likewise.claims.tree import Call, Moment, Name, Node, Number, Probability, children
 from likewise.claims.verdict import Finding, Undecided
 
 # Exact before approximate, proof before search, cheap before dear. A module has decide(claim) -> Finding | None.
-IDENTITIES = ("cited", "shapes", "identities", "logic", "witnesses", "intervals")
+IDENTITIES = ("cited", "shapes", "logic", "identities", "everywhere", "witnesses", "intervals")
 CHANCES = ("shapes", "gaussian", "sampling")
 
 
@@ -58,8 +58,9 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
         if left <= 0:
             reasons.append(f"over its budget of {claim.budget:g} s")
             break
+        asked = claim if name == "cited" else with_numbers(claim)
         try:
-            found = engine(replace(claim, budget=left), **allowed)
+            found = engine(replace(asked, budget=left), **allowed)
         except Undecided as reason:
             reasons.append(str(reason))
             continue
@@ -75,6 +76,21 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
         return weak
     detail = "; ".join(dict.fromkeys(filter(None, reasons))) or "no engine decides such a statement"
     return Finding("inconclusive", "none", detail, engine="")
+
+
+def with_numbers(claim: Claim) -> Claim:
+    """The claim with the numbers of its source in place of their names; only `cited` asks how they were rounded."""
+    cells = {name: Number(cell.value) for name, cell in claim.source.cells} if claim.source else {}
+
+    def put(node: Node) -> Node:
+        return cells.get(node.name, node) if isinstance(node, Name) else rebuilt(node, put)
+
+    if not cells:
+        return replace(claim, source=None)
+    assumptions = tuple(over(assumption, put) for assumption in claim.assumptions)
+    variables = tuple(replace(variable, kind=over(variable.kind, put)) for variable in claim.variables)
+    relation = over(claim.relation, put)
+    return replace(claim, source=None, relation=relation, assumptions=assumptions, variables=variables)
 
 
 def _mentions(node: Node, kinds: "type | object") -> bool:

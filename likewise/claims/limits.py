@@ -10,3 +10,4 @@ MONOMIALS = 50_000
 ELEMENTS = 10**7  # of a tensor, or of all draws of a sample
 SIZE = 4_096  # the largest value a size may take
 CLAIMS = 500  # of one file
+DOCUMENT = 1_000_000  # characters of one file

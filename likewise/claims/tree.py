@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 Comparison = Literal["==", "!=", "<", "<=", ">", ">="]
+NEGATED: dict[Comparison, Comparison] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 @dataclass(frozen=True, slots=True)

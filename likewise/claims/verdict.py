@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from likewise.claims.claim import VerdictName
 
@@ -50,6 +50,17 @@ class Verdict:
     def as_expected(self) -> bool:
         """Whether this verdict lets a build pass: it is what `expect:` says, or holds where nothing was said."""
         return self.verdict == (self.expect or "holds")
+
+    @property
+    def outcome(self) -> Literal["passes", "fails", "open"]:
+        """What a build makes of it: a missed expectation fails, and so does a refuted claim without one.
+
+        >>> Verdict("typo", "inconclusive", "none", "unknown name x (nothing assumed)").outcome
+        'open'
+        """
+        if self.as_expected:
+            return "passes"
+        return "open" if self.expect is None and self.verdict == "inconclusive" else "fails"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: strings, numbers, lists and mappings."""

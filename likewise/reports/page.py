@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.checks import require
+from likewise.claims.escaping import printable
 from likewise.reports import formats
 
 
@@ -32,6 +33,7 @@ def render(template: str, values: dict[str, Any]) -> str:
     filters = ("short", "scientific", "seconds", "size", "times", "percent")
     environment.filters.update({name: getattr(formats, name) for name in filters})
     environment.filters["positions"] = formats.length
+    environment.filters["printable"] = printable
     return environment.get_template(template).render(values)
 
 

@@ -11,6 +11,7 @@ PACKAGE = ROOT / "likewise"
 # A room imports only rooms above it.
 ROOMS = [
     "checks",
+    "polynomial",
     "cost",
     "data",
     "similarity",
@@ -23,9 +24,10 @@ ROOMS = [
     "exits",
     "claims",
     "reports",
-    "cli",
+    "pytest_plugin",
     "mcp",
     "web",
+    "cli",
 ]
 DOORS = {"cli", "mcp", "web"}
 
@@ -54,6 +56,8 @@ FILES = {
         "diagnosing",
     ],
     "networks": ["segments", "inception", "facenet", "resnet", "attends", "transformer", "vit", "language"],
+    "cost": ["operations", "counting", "growth"],
+    "cli": ["terminal", "attention", "cost", "verdicts", "check", "mcp"],
 }
 
 FILE_LINES = 400

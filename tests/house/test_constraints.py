@@ -50,7 +50,7 @@ def test_pins_are_names_and_versions() -> None:
 
 
 def test_everything_installed_is_pinned() -> None:
-    needed = installed_with("likewise", {"report", "dev"})
+    needed = installed_with("likewise", {"report", "mcp", "dev"})
     assert {"torch", "sympy", "pluggy"} <= needed
     assert needed - pinned_names(CONSTRAINTS) == set()
 

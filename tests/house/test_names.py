@@ -42,6 +42,17 @@ NAMES = {
         "linear_attention",
         "softmax_attention",
     ],
+    "likewise.cost": [
+        "BreakEven",
+        "Cost",
+        "Growth",
+        "NotPolynomial",
+        "Operation",
+        "Uncounted",
+        "break_even",
+        "cost",
+        "cost_polynomial",
+    ],
     "likewise.networks": [
         "Block",
         "ByteModel",
@@ -66,6 +77,7 @@ NAMES = {
         "vit",
         "with_attends",
     ],
+    "likewise.polynomial": ["Monomial", "Polynomial", "interpolate", "monomial"],
     "likewise.reports": ["Comparison", "Form", "compare", "compare_random"],
 }
 

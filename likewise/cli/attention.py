@@ -1,92 +1,22 @@
-"""The `likewise` command: verbs that make one library call each and show its result.
-
-Nothing heavy is imported until a verb needs it, so that help answers at once. Exit codes: 0 done, 1 the work failed, 2
-wrong usage.
-"""
+"""`likewise attention`: a linear form beside its kernel and softmax, and what replacing softmax costs a head."""
 
 import json
-import sys
-import threading
-import warnings
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TextIO
+from typing import Annotated, Any, Literal
 
 import typer
 
-import likewise
+from likewise.cli.terminal import Context, Json, examples, progress_bar
 
-if TYPE_CHECKING:
-    from typer import Context
-else:
-    Context = typer.Context.__base__  # what typer passes is no typer.Context but what that is made from
-
-PATIENCE = 2.0  # seconds of silence before a progress bar shows
-REPORT_EXTRA = {"jinja2", "sklearn"}
 FeatureName = Literal["elu", "relu", "quadratic", "taylor", "fourier", "softmax-fourier", "positive", "hyperbolic"]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
-
-def _examples(*lines: str) -> str:
-    return "Examples:\n\n" + "\n\n".join(lines)
-
-
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    epilog=_examples(
-        "likewise tour",
-        "likewise attention --features elu --causal",
-        "likewise attention diagnose layer.safetensors --causal",
-    ),
-)
 attention_app = typer.Typer(pretty_exceptions_enable=False)
-app.add_typer(attention_app, name="attention")
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run one verb and exit with its code; a wrong argument is one line, not a traceback, and so is a warning."""
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning  # ty: ignore[invalid-assignment]
-            app(arguments)
-    except ValueError as error:
-        _exit(2, error)
-    except ModuleNotFoundError as error:
-        if error.name not in REPORT_EXTRA:
-            raise
-        _exit(1, error)
-    except OSError as error:
-        _exit(1, error)
-
-
-@app.callback(invoke_without_command=True)
-def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-    """Similarity in deep learning: attention, embeddings and neighbours, computed in ways that agree."""
-    if show:
-        print(likewise.__version__)
-        raise typer.Exit
-
-
-@app.command(epilog=_examples("likewise tour", "likewise tour --out tour.html --json"))
-def tour(
-    out: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("likewise-report.html"),
-    as_json: Json = False,
-) -> None:
-    """Run every method on data that needs no download, and write one HTML page."""
-    from likewise.reports.tour import write_tour
-
-    with _progress_bar() as progress:
-        write_tour(out, progress)
-    print(json.dumps({"report": str(out)}) if as_json else f"The report is {out}")
 
 
 @attention_app.callback(
     invoke_without_command=True,
-    epilog=_examples(
+    epilog=examples(
         "likewise attention --features elu --causal",
         "likewise attention --length 4096 --features positive --width 256",
         "likewise attention --features taylor --key-dim 32 --json",
@@ -110,7 +40,7 @@ def attention(
         return
     from likewise.reports import compare_random
 
-    with _progress_bar() as progress:
+    with progress_bar() as progress:
         result = compare_random(
             features,
             length=length,
@@ -154,7 +84,7 @@ def _refuse_lost_options(context: Context) -> None:
 
 @attention_app.command(
     "diagnose",
-    epilog=_examples(
+    epilog=examples(
         "likewise attention diagnose layer.safetensors --causal",
         "likewise attention diagnose layer.safetensors --wanted-error 0.05 --picture heads.svg",
         "likewise attention diagnose layer.safetensors --exact-within 128 --json",
@@ -177,7 +107,7 @@ def diagnose_heads(
 
     if picture is not None:
         require_place("attention diagnose", picture)
-    with _progress_bar() as progress:
+    with progress_bar() as progress:
         result = diagnose_file(
             file, causal=causal, wanted_error=wanted_error, exact_within=exact_within, seed=seed, progress=progress
         )
@@ -191,39 +121,3 @@ def diagnose_heads(
         print(f"\n{head}" if every else f"head {head.head}: {head.advice.text}")
     if picture is not None:
         print(f"The picture is {picture}")
-
-
-@contextmanager
-def _progress_bar() -> Generator[Callable[[float, str], None], None, None]:
-    """Yield `progress(done, doing)`; work that takes longer than PATIENCE shows a bar, on stderr and in a terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
-    task = bar.add_task("", total=1.0)
-    late = threading.Timer(PATIENCE, bar.start)
-    late.daemon = True
-    late.start()
-    try:
-        yield lambda done, doing: bar.update(task, completed=done, description=doing)
-    finally:
-        late.cancel()
-        late.join()  # or the bar could start after it was stopped
-        bar.stop()
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    print(f"likewise: {message}", file=sys.stderr)
-
-
-def _exit(code: int, message: object) -> NoReturn:
-    print(f"likewise: {message}", file=sys.stderr)
-    sys.exit(code)

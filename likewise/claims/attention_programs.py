@@ -1,0 +1,193 @@
+"""Attention as the coursework writes it: plain programs whose costs claims speak of.
+
+Letters: N positions, D the width of q and k, M of v, R random directions; for one step of decoding b sequences, n
+positions in the cache, h heads of width k, d the width of the model. torch is imported by what runs, not by who lists.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def softmax(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
+    """softmax(q k') v, with all N x N weights."""
+    return (q @ k.T).softmax(dim=-1) @ v
+
+
+def softmax_online(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
+    """The same, one key at a time: the sums are kept relative to the largest logit so far.
+
+    Paper: Online normalizer calculation for softmax, arXiv 1805.02867, algorithm 3.
+    """
+    largest = q.new_full((len(q),), -float("inf"))
+    total = q.new_zeros(len(q))
+    out = q.new_zeros(len(q), v.shape[1])
+    for key, value in zip(k, v, strict=True):
+        logits = q @ key
+        larger = largest.maximum(logits)
+        shrink = (largest - larger).exp()
+        weights = (logits - larger).exp()
+        total = total * shrink + weights
+        out = out * shrink[:, None] + weights[:, None] * value
+        largest = larger
+    return out / total[:, None]
+
+
+def kernel(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
+    """Attention with sim(q, k) = (q.k + 1)^2, with all N x N similarities."""
+    similarities = (q @ k.T + 1) ** 2
+    return similarities @ v / similarities.sum(dim=-1, keepdim=True)
+
+
+def kernel_streamed(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
+    """The same, one key at a time."""
+    total = q.new_zeros(len(q))
+    out = q.new_zeros(len(q), v.shape[1])
+    for key, value in zip(k, v, strict=True):
+        similarities = (q @ key + 1) ** 2
+        total = total + similarities
+        out = out + similarities[:, None] * value
+    return out / total[:, None]
+
+
+def products(x: "Tensor") -> "Tensor":
+    """vec(x x'), whose products are (x.y)^2; D^2 wide."""
+    return (x[..., :, None] * x[..., None, :]).flatten(-2)
+
+
+def quadratic_map(x: "Tensor") -> "Tensor":
+    """[1, sqrt(2) x, vec(x x')], whose products are (x.y + 1)^2; 1 + D + D^2 wide."""
+    import torch
+
+    return torch.cat([x.new_ones(*x.shape[:-1], 1), 2**0.5 * x, products(x)], dim=-1)
+
+
+def quadratic_map_short(x: "Tensor") -> "Tensor":
+    """[1, sqrt(2) x, x * x], which lacks the products of different coordinates; 1 + 2 D wide."""
+    import torch
+
+    return torch.cat([x.new_ones(*x.shape[:-1], 1), 2**0.5 * x, x * x], dim=-1)
+
+
+def quadratic(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
+    """What `kernel` computes, through features: phi(q) (phi(k)' v) over phi(q) sum phi(k)."""
+    return from_features(quadratic_map(q), quadratic_map(k), v)
+
+
+def quadratic_streamed(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
+    """The same, with the features of one position at a time."""
+    width = 1 + q.shape[1] + q.shape[1] ** 2
+    return streamed((quadratic_map(row) for row in q), (quadratic_map(row) for row in k), v, width)
+
+
+def random_map(x: "Tensor", w: "Tensor") -> "Tensor":
+    """[sin(W x), cos(W x)], 2 R wide; their products are sums of cos(w.(x - y))."""
+    import torch
+
+    angles = x @ w.T
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)
+
+
+def random_features(q: "Tensor", k: "Tensor", v: "Tensor", w: "Tensor") -> "Tensor":
+    """Attention through random Fourier features."""
+    return from_features(random_map(q, w), random_map(k, w), v)
+
+
+def random_features_streamed(q: "Tensor", k: "Tensor", v: "Tensor", w: "Tensor") -> "Tensor":
+    """The same, with the features of one position at a time."""
+    return streamed((random_map(row, w) for row in q), (random_map(row, w) for row in k), v, 2 * len(w))
+
+
+def causal(q: "Tensor", k: "Tensor", v: "Tensor", w: "Tensor") -> "Tensor":
+    """A position sees itself and what came before: prefix sums of phi(k)' v and of phi(k), all N of them kept."""
+    fq, fk = random_map(q, w), random_map(k, w)
+    states = (fk[:, :, None] * v[:, None, :]).cumsum(dim=0)
+    normals = fk.cumsum(dim=0)
+    return (fq[:, None, :] @ states)[:, 0] / (fq * normals).sum(dim=-1, keepdim=True)
+
+
+def causal_streamed(q: "Tensor", k: "Tensor", v: "Tensor", w: "Tensor") -> "Tensor":
+    """The same, with one state that grows from position to position."""
+    import torch
+
+    state = v.new_zeros(2 * len(w), v.shape[1])
+    normal = v.new_zeros(2 * len(w))
+    rows = []
+    for query, key, value in zip(q, k, v, strict=True):
+        fq, fk = random_map(query, w), random_map(key, w)
+        state = state + fk[:, None] * value
+        normal = normal + fk
+        rows.append(read_state(fq, state, normal))
+    return torch.stack(rows)
+
+
+def from_features(fq: "Tensor", fk: "Tensor", v: "Tensor") -> "Tensor":
+    """fq (fk' v) over fq sum(fk), with the features of all positions."""
+    return fq @ (fk.T @ v) / (fq @ fk.sum(dim=0))[:, None]
+
+
+def streamed(queries: Iterable["Tensor"], keys: Iterable["Tensor"], v: "Tensor", width: int) -> "Tensor":
+    """The same from features that come one at a time."""
+    import torch
+
+    state = v.new_zeros(width, v.shape[1])
+    normal = v.new_zeros(width)
+    for fk, value in zip(keys, v, strict=True):
+        state = state + fk[:, None] * value
+        normal = normal + fk
+    return torch.stack([read_state(fq, state, normal) for fq in queries])
+
+
+def read_state(fq: "Tensor", state: "Tensor", normal: "Tensor") -> "Tensor":
+    """One query: phi(q) S / (phi(q) . Z)."""
+    return fq @ state / (fq @ normal)
+
+
+def project(x: "Tensor", w: "Tensor") -> "Tensor":
+    """x W', the projection on the random directions alone."""
+    return x @ w.T
+
+
+def scale_features(features: "Tensor", factor: "Tensor") -> "Tensor":
+    """The features of one vector times its norm factor."""
+    return features * factor
+
+
+def draw_directions(like: "Tensor") -> "Tensor":
+    """R draws of w in R^D."""
+    return like.new_empty(like.shape).normal_()
+
+
+def mha_step(
+    x: "Tensor", keys: "Tensor", values: "Tensor", wq: "Tensor", wk: "Tensor", wv: "Tensor", wo: "Tensor"
+) -> tuple["Tensor", "Tensor", "Tensor"]:
+    """One token, every head with keys and values of its own: the output, and the key and value for the cache.
+
+    Paper: Fast Transformer Decoding, arXiv 1911.02150, section 2.4. Differs: the token sees the n cached positions;
+    putting its own key and value there is left to who owns the cache.
+    """
+    import torch
+
+    q = torch.einsum("bd,hdk->bhk", x, wq)
+    key, value = torch.einsum("bd,hdk->bhk", x, wk), torch.einsum("bd,hdk->bhk", x, wv)
+    weights = torch.einsum("bhk,bhnk->bhn", q, keys).softmax(dim=-1)
+    out = torch.einsum("bhn,bhnk->bhk", weights, values)
+    return torch.einsum("bhk,hdk->bd", out, wo), key, value
+
+
+def mqa_step(
+    x: "Tensor", keys: "Tensor", values: "Tensor", wq: "Tensor", wk: "Tensor", wv: "Tensor", wo: "Tensor"
+) -> tuple["Tensor", "Tensor", "Tensor"]:
+    """One token, all heads with the same keys and values: the output, and the key and value for the cache.
+
+    Paper: Fast Transformer Decoding, arXiv 1911.02150, section 3. Differs: as `mha_step` does.
+    """
+    import torch
+
+    q = torch.einsum("bd,hdk->bhk", x, wq)
+    key, value = torch.einsum("bd,dk->bk", x, wk), torch.einsum("bd,dk->bk", x, wv)
+    weights = torch.einsum("bhk,bnk->bhn", q, keys).softmax(dim=-1)
+    out = torch.einsum("bhn,bnk->bhk", weights, values)
+    return torch.einsum("bhk,hdk->bd", out, wo), key, value

@@ -1,0 +1,228 @@
+"""The inside of a confined process: give up what code of a claim has no need of, run it, say what came of it.
+
+It is started as a script by `python -I` and imports nothing of ours; `confinement` is its other side. A layer that the
+system refuses is reported as missing, so that a verdict can say so.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import signal
+import sys
+import types
+from typing import Any
+
+MEMORY = 2 << 30  # bytes of address space; torch on the CPU takes 0.6 GB of it
+FILES = 64  # open at once
+LONGEST = 10_000  # numbers of a result that are sent back
+MESSAGE = 400  # characters of an error
+
+
+def built(spec: dict[str, Any]) -> Any:
+    """An input from its description: a number, a list of numbers, or a tensor of seeded normal numbers."""
+    if "number" in spec:
+        return spec["number"]
+    import torch
+
+    if "numbers" in spec:
+        return torch.tensor(spec["numbers"], dtype=torch.get_default_dtype())
+    return torch.randn(spec["dims"], generator=torch.Generator().manual_seed(spec["seed"]))
+
+
+def attempt(function: Any, arguments: list[Any]) -> dict[str, Any]:
+    """What came of a call: what it returned or what it raised, as plain data."""
+    try:
+        value = function(*arguments)
+    except BaseException as error:  # whatever was raised is an outcome, an exit too
+        kinds = [str(kind.__name__) for kind in type(error).__mro__]
+        with contextlib.suppress(BaseException):  # a message may fail to print
+            return {"raised": kinds, "message": str(error)[:MESSAGE]}
+        return {"raised": kinds, "message": ""}
+    with contextlib.suppress(BaseException):
+        return {"returned": encoded(value)}
+    return {"returned": {"kind": type(value).__name__, "numbers": None, "scalar": False}}
+
+
+def encoded(value: Any) -> dict[str, Any]:
+    """A result as text: its kind, and its numbers if it is made of some, and of not too many."""
+    torch = sys.modules.get("torch")
+    kind, scalar = type(value).__name__, type(value) in (bool, int, float)
+    if torch is not None and isinstance(value, torch.Tensor):
+        kind, scalar = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}", value.dim() == 0
+        value = value.detach().flatten()[: LONGEST + 1].tolist()
+    numbers: list[str] = []
+    waiting, lists = [value], 0
+    while waiting:
+        current = waiting.pop()
+        if type(current) in (list, tuple) and len(waiting) + len(current) <= 2 * LONGEST and lists < LONGEST:
+            waiting += reversed(current)
+            lists += 1  # one that holds itself never ends
+        elif type(current) in (bool, int, float) and len(numbers) < LONGEST:
+            numbers.append(repr(current if isinstance(current, float) else int(current)))
+        else:
+            return {"kind": kind[:100], "numbers": None, "scalar": False}
+    return {"kind": kind[:100], "numbers": numbers, "scalar": scalar}
+
+
+def limit(seconds: float) -> None:
+    """Bound time, memory, files and processes of this process."""
+    import resource
+
+    bounds = {
+        resource.RLIMIT_CPU: int(seconds) + 1,
+        resource.RLIMIT_AS: MEMORY,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_NOFILE: FILES,
+        resource.RLIMIT_CORE: 0,
+    }
+    if hasattr(resource, "RLIMIT_NPROC"):
+        bounds[resource.RLIMIT_NPROC] = 0
+    for name, most in bounds.items():
+        hard = resource.getrlimit(name)[1]
+        most = most if hard < 0 else min(most, hard)
+        resource.setrlimit(name, (most, most))
+
+
+def leave_network(libc: ctypes.CDLL) -> bool:
+    """A network of its own has no way out; as somebody else in a world of its own it may do so without a privilege."""
+    new_user, new_network = 0x10000000, 0x40000000
+    return libc.unshare(new_user | new_network) == 0
+
+
+def end_with_parent(libc: ctypes.CDLL, parent: int) -> bool:
+    """Die when the process dies that waits for the answer."""
+    done = libc.prctl(1, signal.SIGKILL, 0, 0, 0) == 0
+    if os.getppid() != parent:  # it died before we asked
+        os._exit(1)
+    return done
+
+
+def forbid_files(libc: ctypes.CDLL, readable: list[str]) -> bool:
+    """Landlock: no file can be written, made or removed, and none read but Python's own and the system's libraries."""
+    create, add_rule, restrict = 444, 445, 446  # the same on every machine
+    write, read, read_folder = 2, 4, 8
+    version = libc.syscall(create, None, 0, 1)
+    if version < 1:
+        return False
+    rules = ctypes.c_uint64((1 << (13 if version == 1 else 14 if version == 2 else 15)) - 1)  # all it can forbid
+    ruleset = libc.syscall(create, ctypes.byref(rules), 8, 0)
+    if ruleset < 0:
+        return False
+    for path in readable:
+        with contextlib.suppress(OSError):
+            folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            allowed = read | (read_folder if os.path.isdir(path) else 0) | (write if path == os.devnull else 0)
+            rule = ctypes.create_string_buffer(
+                allowed.to_bytes(8, sys.byteorder) + folder.to_bytes(4, sys.byteorder), 12
+            )
+            libc.syscall(add_rule, ruleset, 1, rule, 0)
+            os.close(folder)
+    return libc.syscall(restrict, ruleset, 0) == 0
+
+
+# What a program that only computes never asks the system for: (x86_64, aarch64), None where there is no such call.
+FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
+    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
+    "socket": (41, 198), "socketpair": (53, 199), "io_uring_setup": (425, 425),
+    "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "pidfd_open": (434, 434), "pidfd_send_signal": (424, 424),
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "prctl": (157, 167), "setpriority": (141, 140), "unshare": (272, 97), "setns": (308, 268),
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "utimensat": (280, 88), "utime": (132, None),
+    "utimes": (235, None), "futimesat": (261, None), "bpf": (321, 280), "keyctl": (250, 219), "add_key": (248, 217),
+    "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (180, 180),
+}  # fmt: skip
+CLONE, CLONE3, PRLIMIT = (56, 220), (435, 435), (302, 261)
+MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+
+
+def forbid_calls(libc: ctypes.CDLL) -> bool:
+    """Seccomp: no child, no program, no socket, no signal; a thread may be started."""
+    machine = MACHINES.get(platform.machine())
+    if machine is None or sys.byteorder != "little":
+        return False
+    column, architecture = machine
+    load, equal, at_least, any_bit, end = 0x20, 0x15, 0x35, 0x45, 0x06
+    allow, refuse, unknown = 0x7FFF0000, 0x00050001, 0x00050026  # allow; EPERM; ENOSYS, so that libc asks another way
+    program = [(load, 0, 0, 4), (equal, 1, 0, architecture), (end, 0, 0, refuse), (load, 0, 0, 0)]
+    program += [(at_least, 0, 1, 0x40000000), (end, 0, 0, refuse)]  # the other way to ask on x86_64
+    for calls in FORBIDDEN.values():
+        number = calls[column]
+        if number is not None:
+            program += [(equal, 0, 1, number), (end, 0, 0, refuse)]
+    program += [(equal, 0, 1, CLONE3[column]), (end, 0, 0, unknown)]
+    thread, first, third = 0x10000, 16, 32  # a flag of clone, and where arguments stand
+    program += [(equal, 0, 4, CLONE[column]), (load, 0, 0, first), (any_bit, 0, 1, thread)]
+    program += [(end, 0, 0, allow), (end, 0, 0, refuse)]
+    program += [(equal, 1, 0, PRLIMIT[column]), (end, 0, 0, allow)]  # its own limits may be read, none be set
+    for place in (first, third, third + 4):
+        program += [(load, 0, 0, place), (equal, 1, 0, 0), (end, 0, 0, refuse)]
+    program += [(end, 0, 0, allow)]
+    code = b"".join(c.to_bytes(2, "little") + bytes([yes, no]) + k.to_bytes(4, "little") for c, yes, no, k in program)
+    buffer = ctypes.create_string_buffer(code, len(code))
+
+    class Filter(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("program", ctypes.c_void_p))
+
+    filter_ = Filter(len(program), ctypes.addressof(buffer))
+    return libc.prctl(22, 2, ctypes.byref(filter_), 0, 0) == 0
+
+
+def confine(seconds: float, parent: int) -> dict[str, bool]:
+    """Every layer there is, and which of them the system granted."""
+    limit(seconds)
+    if sys.platform != "linux":
+        return {"files": False, "network": False, "processes": False}
+    libc = ctypes.CDLL(None, use_errno=True)
+    end_with_parent(libc, parent)
+    apart = leave_network(libc)
+    libc.prctl(38, 1, 0, 0, 0)  # no program it starts may gain a right; what follows asks for this
+    readable = [os.getcwd(), *sys.path, sys.prefix, sys.base_prefix, *SYSTEM]
+    files = forbid_files(libc, list(dict.fromkeys(filter(None, readable))))
+    calls = forbid_calls(libc)
+    return {"files": files, "network": apart or calls, "processes": calls}
+
+
+SYSTEM = (
+    "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/proc/self", "/proc/cpuinfo", "/proc/meminfo",
+    "/sys/devices/system", "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
+)  # fmt: skip
+
+
+def main() -> None:
+    """One request on standard input; two lines on the pipe: the layers, then the outcome."""
+    request = json.loads(sys.stdin.read())
+    pipe = request["pipe"]
+    layers = confine(request["seconds"], request["parent"])
+    _say(pipe, layers)
+    _say(pipe, outcome(request))
+    os._exit(0)
+
+
+def outcome(request: dict[str, Any]) -> dict[str, Any]:
+    """Load the source as a module of its own, call the function that was named."""
+    module = types.ModuleType(request["module"])
+    sys.modules[request["module"]] = module
+    loaded = attempt(lambda: exec(compile(request["source"], request["file"], "exec"), vars(module)), [])
+    if "raised" in loaded:
+        return loaded
+    function = vars(module).get(request["attribute"])
+    if not callable(function):
+        return {"missing": True}
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    return attempt(function, [built(spec) for spec in request["arguments"]])
+
+
+def _say(pipe: int, data: dict[str, Any]) -> None:
+    rest = json.dumps(data).encode() + b"\n"
+    while rest:
+        rest = rest[os.write(pipe, rest) :]
+
+
+if __name__ == "__main__":
+    main()

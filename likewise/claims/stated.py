@@ -1,0 +1,67 @@
+"""A claim as its file has it, and the rules of every file: ids are plain and unique, and there are not too many."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from likewise.claims.limits import CLAIMS, DOCUMENT
+
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """One claim as its file has it; `error` says what was wrong with the file there, and nothing is checked then."""
+
+    id: str
+    text: str
+    line: int = 0
+    file: str = ""
+    error: str = ""
+
+
+class Entry(NamedTuple):
+    """What a reader of files found; an id may be missing or wrong still."""
+
+    line: int
+    id: str
+    text: str
+    error: str = ""
+
+
+class Misread(Exception):
+    """A file, or a part of it, is not of the agreed form."""
+
+    def __init__(self, reason: str, line: int = 1) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def stated(read: Callable[[str], Iterable[Entry]], text: str, file: str) -> list[Stated]:
+    """The claims that `read` finds in a text; a file that cannot be read is one claim with an error.
+
+    >>> twice = lambda text: [Entry(1, "a", text), Entry(5, "", text), Entry(9, "a", text)]
+    >>> [(each.id, each.error) for each in stated(twice, "assert: 1 == 1", "")]
+    [('a', ''), ('claim-2', ''), ('a', 'the id a is given twice')]
+    """
+    try:
+        if len(text) > DOCUMENT:
+            raise Misread(f"longer than {DOCUMENT:,} characters")
+        found = list(read(text))
+    except Misread as reason:
+        return [Stated("document", "", reason.line, file, str(reason))]
+    claims, seen = [], set()
+    for number, entry in enumerate(found[:CLAIMS], start=1):
+        usable = ID.fullmatch(entry.id)
+        id, error = entry.id if usable else f"claim-{number}", entry.error
+        if entry.id and not usable:
+            error = error or f"an id is made of letters, digits, '.', '_' and '-'; got {entry.id[:80]!r}"
+        elif id in seen:
+            error = error or f"the id {id} is given twice"
+        seen.add(id)
+        claims.append(Stated(id, entry.text, entry.line, file, error))
+    if len(found) > CLAIMS:
+        reason = f"more than {CLAIMS} claims in one file; the rest was not read"
+        claims.append(Stated("document", "", found[CLAIMS].line, file, reason))
+    return claims

@@ -1,0 +1,89 @@
+"""The `likewise` command: verbs that make one library call each and show its result.
+
+Nothing heavy is imported until a verb needs it, so that help answers at once. Exit codes: 0 done, 1 the work failed, 2
+wrong usage.
+"""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, NoReturn, TextIO
+
+import typer
+
+import likewise
+from likewise.cli.attention import attention_app
+from likewise.cli.check import EXAMPLES, check
+from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
+from likewise.cli.terminal import Json, examples, progress_bar
+
+REPORT_EXTRA = {"jinja2", "sklearn"}
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    epilog=examples(
+        "likewise tour",
+        "likewise attention --features elu --causal",
+        "likewise attention diagnose layer.safetensors --causal",
+        "likewise cost mqa_step --b 8 --n 4096 --h 16 --k 64 --d 1024",
+    ),
+)
+app.add_typer(attention_app, name="attention")
+app.command(epilog=EXAMPLES)(check)
+app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(show_cost)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one verb and exit with its code; a wrong argument is one line, not a traceback, and so is a warning."""
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # ty: ignore[invalid-assignment]
+            app(arguments)
+    except ValueError as error:
+        _exit(2, error)
+    except ModuleNotFoundError as error:
+        if error.name not in REPORT_EXTRA:
+            raise
+        _exit(1, error)
+    except OSError as error:
+        _exit(1, error)
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Similarity in deep learning: attention, embeddings and neighbours, computed in ways that agree."""
+    if show:
+        print(likewise.__version__)
+        raise typer.Exit
+
+
+@app.command(epilog=examples("likewise tour", "likewise tour --out tour.html --json"))
+def tour(
+    out: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("likewise-report.html"),
+    as_json: Json = False,
+) -> None:
+    """Run every method on data that needs no download, and write one HTML page."""
+    from likewise.reports.tour import write_tour
+
+    with progress_bar() as progress:
+        write_tour(out, progress)
+    print(json.dumps({"report": str(out)}) if as_json else f"The report is {out}")
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"likewise: {message}", file=sys.stderr)
+
+
+def _exit(code: int, message: object) -> NoReturn:
+    print(f"likewise: {message}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,141 @@
+"""`likewise check`: the claims of files, each with its verdict; the exit code says whether all are as expected."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from likewise.checks import refuse, require
+from likewise.cli.terminal import Json, examples, progress_bar
+
+if TYPE_CHECKING:
+    from likewise.claims.stated import Stated
+    from likewise.claims.verdict import Verdict
+
+EXAMPLES = examples(
+    "likewise check answer.md",
+    "likewise check docs/claims.md claims.yaml likewise.attention --strict",
+    "likewise check answer.md --annotate answer.html",
+    "likewise check answer.md --sarif --budget 5s",
+    "likewise check --catalogue",
+)
+
+
+def check(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            default_factory=list, metavar="FILES...", help="Markdown, YAML, Python, a module, or - for stdin."
+        ),
+    ],
+    as_json: Json = False,
+    as_sarif: Annotated[bool, typer.Option("--sarif", help="Print SARIF 2.1.0, for editors and code hosts.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="A claim that is merely not refuted is inconclusive.")
+    ] = False,
+    allow_code: Annotated[bool, typer.Option("--allow-code", help="Let claims run code of yours, confined.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is sampled.")] = 0,
+    budget: Annotated[str | None, typer.Option(metavar="SECONDS", help="At most so long for a claim: 5s.")] = None,
+    annotate: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Write the file as HTML, with verdicts.")
+    ] = None,
+    catalogue: Annotated[bool, typer.Option("--catalogue", help="Check 188 statements of five transcripts.")] = False,
+) -> None:
+    """Check the claims of files: holds, refuted with a counterexample, or inconclusive with the reason.
+
+    Exit code 0: all hold, or are as expected; 1: some refuted or not as expected; 2: wrong usage; 3: some undecided.
+    """
+    _require_options(files, as_json=as_json, as_sarif=as_sarif, annotate=annotate, catalogue=catalogue)
+    seconds = _seconds(budget)
+    from likewise.claims.checking import check_claims
+    from likewise.claims.documents import markdown_claims
+
+    text = _markdown(files[0]) if annotate is not None else ""
+    stated = markdown_claims(text, file=files[0]) if annotate is not None else _stated(files, catalogue)
+    with progress_bar() as progress:
+        verdicts = check_claims(
+            stated, seed=seed, budget=seconds, allow_code=allow_code, strict=strict, progress=progress
+        )
+    if annotate is not None:
+        from likewise.reports.annotation import annotated
+        from likewise.reports.page import write_page
+
+        write_page(annotate, annotated(text, stated, verdicts, title=Path(files[0]).name))
+    if as_json:
+        print(json.dumps(_plain(stated, verdicts, catalogue)))
+    elif as_sarif:
+        from likewise.claims.sarif import sarif
+
+        print(json.dumps(sarif(stated, verdicts)))
+    else:
+        from likewise.cli.verdicts import show_catalogue, show_verdicts
+
+        (show_catalogue if catalogue else show_verdicts)(stated, verdicts)
+    raise typer.Exit(exit_code(verdicts))
+
+
+def exit_code(verdicts: "Sequence[Verdict]") -> int:
+    """0 all pass, 1 some fail, 3 some stay open."""
+    outcomes = {verdict.outcome for verdict in verdicts}
+    return 1 if "fails" in outcomes else 3 if "open" in outcomes else 0
+
+
+def _require_options(
+    files: list[str], *, as_json: bool, as_sarif: bool, annotate: Path | None, catalogue: bool
+) -> None:
+    require(not (as_json and as_sarif), "check", "the output", "be one of --json and --sarif", "both")
+    require(bool(files) != catalogue, "check", "files", "be given, or else --catalogue", "both" if files else "neither")
+    if annotate is not None:
+        from likewise.reports.page import require_packages, require_place
+
+        one = len(files) == 1 and (files[0] == "-" or Path(files[0]).suffix.lower() in (".md", ".markdown"))
+        require(one, "check", "--annotate", "have one Markdown file", " ".join(files) or "none")
+        require_packages("check --annotate", "jinja2")
+        require_place("check --annotate", annotate)
+
+
+def _seconds(budget: str | None) -> float | None:
+    if budget is None:
+        return None
+    try:
+        seconds = float(budget.removesuffix("s"))
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        refuse("check", "--budget", "be seconds above 0, as in 5s", budget)
+    return seconds
+
+
+def _stated(files: list[str], catalogue: bool) -> "list[Stated]":
+    from likewise.claims.documents import claims_at, markdown_claims
+    from likewise.claims.rows import catalogue_claims
+
+    if catalogue:
+        return catalogue_claims()
+    found = [markdown_claims(_markdown(file), file=file) if file == "-" else claims_at(file) for file in files]
+    stated = [claim for claims in found for claim in claims]
+    require(bool(stated), "check", "files", "hold at least one claim", f"none in {' '.join(files)}")
+    return stated
+
+
+def _markdown(file: str) -> str:
+    from likewise.claims.documents import text_of
+
+    if file == "-":
+        return text_of(sys.stdin.buffer, "stdin")
+    require(Path(file).is_file(), "check", "file", "exist", file)
+    with Path(file).open("rb") as opened:
+        return text_of(opened, file)
+
+
+def _plain(stated: "list[Stated]", verdicts: "list[Verdict]", catalogue: bool) -> Any:
+    plain = [{**verdict.to_json(), "file": claim.file} for claim, verdict in zip(stated, verdicts, strict=True)]
+    if not catalogue:
+        return plain
+    from likewise.claims.rows import rows, totals
+
+    found = rows(stated, verdicts)
+    return {"totals": totals(found), "rows": [row.to_json() for row in found], "verdicts": plain}

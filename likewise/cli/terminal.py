@@ -1,0 +1,43 @@
+"""What every verb shares: the option --json, examples under its help, and a progress bar when it is slow."""
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from typer import Context
+else:
+    Context = typer.Context.__base__  # what typer passes is no typer.Context but what that is made from
+
+__all__ = ["Context", "Json", "examples", "progress_bar"]
+
+PATIENCE = 2.0  # seconds of silence before a progress bar shows
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def examples(*lines: str) -> str:
+    """The end of a help page."""
+    return "Examples:\n\n" + "\n\n".join(lines)
+
+
+@contextmanager
+def progress_bar() -> Generator[Callable[[float, str], None], None, None]:
+    """Yield `progress(done, doing)`; work that takes longer than PATIENCE shows a bar, on stderr and in a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    task = bar.add_task("", total=1.0)
+    late = threading.Timer(PATIENCE, bar.start)
+    late.daemon = True
+    late.start()
+    try:
+        yield lambda done, doing: bar.update(task, completed=done, description=doing)
+    finally:
+        late.cancel()
+        late.join()  # or the bar could start after it was stopped
+        bar.stop()

@@ -1,0 +1,96 @@
+"""Verdicts on a screen: tables in a terminal, plain lines in a pipe. What a claim says is shown there, never obeyed."""
+
+import sys
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from likewise.claims.escaping import printable
+from likewise.claims.rows import Row, rows, totals
+from likewise.claims.stated import Stated
+from likewise.claims.verdict import Verdict
+
+TOTALS = """\
+{decided} of {rows} rows are decided by engines as the catalogue has them; {listed} more are listed with the reason.
+{holds} hold, {conditional} need an assumption, {refuted} are refuted; {unnoticed} of these were noticed by nobody."""
+COLOURS = {"holds": "green", "refuted": "red", "inconclusive": "yellow"}
+
+
+def show_verdicts(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> None:
+    """One line for each claim, under the name of its file if there are several."""
+    console = Console()
+    several = len({claim.file for claim in stated}) > 1
+    table = Table("verdict", "id", "detail", "grade", box=box.SIMPLE_HEAD, caption=summary(verdicts))
+    shown = None
+    for claim, verdict in zip(stated, verdicts, strict=True):
+        if several and claim.file != shown:
+            shown = claim.file
+            if console.is_terminal:
+                table.add_section()
+            _add(console, table, f"{claim.file}:", ["", "", text(claim.file, "bold"), ""])
+        _add(console, table, str(verdict), _cells(verdict))
+    if console.is_terminal:
+        console.print(table)
+
+
+def show_catalogue(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> None:
+    """One line for each row, then the totals; claims that did not come out as the catalogue has them on stderr."""
+    console = Console()
+    found = rows(stated, verdicts)
+    table = Table("row", "who", "verdict", "engine", "noticed by", box=box.SIMPLE_HEAD)
+    for row in found:
+        cells = _row_cells(row)
+        colour = "" if row.decided else "bold yellow"
+        _add(console, table, "  ".join(cells), [text(cell, colour) for cell in cells])
+    if console.is_terminal:
+        console.print(table)
+    print(TOTALS.format(**totals(found)))
+    for verdict in verdicts:
+        if verdict.outcome != "passes":
+            print(printable(f"not as expected: {verdict}"), file=sys.stderr)
+
+
+def text(content: str, style: str = "") -> Text:
+    """Text that is neither markup nor commands for the terminal."""
+    return Text(printable(content), style=style, overflow="fold")
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """How many of each verdict.
+
+    >>> summary([Verdict("a", "holds", "", ""), Verdict("b", "refuted", "", "", expect="refuted")])
+    '1 holds, 1 refuted (1 as expected)'
+    """
+    parts = []
+    for name in COLOURS:
+        found = [verdict for verdict in verdicts if verdict.verdict == name]
+        expected = sum(verdict.as_expected for verdict in found) if name != "holds" else 0
+        parts += [f"{len(found)} {name}{f' ({expected} as expected)' if expected else ''}"] if found else []
+    return ", ".join(parts)
+
+
+def _add(console: Console, table: Table, line: str, cells: list[str | Text] | list[Text]) -> None:
+    if console.is_terminal:
+        table.add_row(*cells)
+    else:
+        print(printable(line))
+
+
+def _cells(verdict: Verdict) -> list[Text]:
+    """A row of the table; the statement as it was understood is shown where something is wrong."""
+    detail = text(verdict.detail)
+    if verdict.outcome != "passes" and verdict.statement:
+        detail.append_text(Text("\n")).append_text(text(verdict.statement, "dim"))
+    if verdict.expect and verdict.expect != "holds":
+        detail.append("\nas expected" if verdict.as_expected else f"\nexpected: {verdict.expect}", "dim")
+    colour = COLOURS[verdict.verdict]
+    style = colour if verdict.outcome == "passes" else f"bold {colour}"
+    return [text(verdict.verdict, style), text(verdict.id), detail, text(verdict.grade)]
+
+
+def _row_cells(row: Row) -> list[str]:
+    engines = dict.fromkeys(verdict.engine or "none" for verdict in row.verdicts)
+    return [str(row.number), row.who, row.kind, ", ".join(engines), row.noticed or "-"]

@@ -1,0 +1,17 @@
+"""Any function or module to exact counts: parameters, multiply-adds, traffic and memory, and how they grow."""
+
+from likewise.cost.counting import Cost, Operation, cost
+from likewise.cost.growth import BreakEven, Growth, NotPolynomial, break_even, cost_polynomial
+from likewise.cost.operations import Uncounted
+
+__all__ = [
+    "BreakEven",
+    "Cost",
+    "Growth",
+    "NotPolynomial",
+    "Operation",
+    "Uncounted",
+    "break_even",
+    "cost",
+    "cost_polynomial",
+]

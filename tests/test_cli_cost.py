@@ -1,0 +1,160 @@
+"""`likewise cost` shows what the library counts, and refuses in one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from likewise import cli
+from likewise.claims.programs import program
+from likewise.cost import cost, cost_polynomial
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(list(arguments))
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+def test_a_network_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("cost", "nns2") == 0
+    heading, *rows = capsys.readouterr().out.splitlines()
+    found = cost(*program("facenet.nns2").make()())
+    assert heading.strip() == "facenet.nns2"
+    shown = {row[:18].strip(): int(row[18:].replace(",", "")) for row in rows}
+    assert shown == {
+        "parameters": found.params,
+        "multiply-adds": found.macs,
+        "elementwise": found.elementwise,
+        "traffic": found.traffic,
+        "traffic, fused": found.fused_traffic,
+        "peak": found.peak,
+        "saved for backward": found.saved,
+    }
+
+
+def test_sizes_are_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("cost", "mqa_step", "--b", "2", "--n=3", "--h", "5", "--k", "7", "--d", "11", "--json") == 0
+    [shown] = json.loads(capsys.readouterr().out)["programs"]
+    mqa = program("attention.mqa_step")
+    sizes = {"b": 2, "n": 3, "h": 5, "k": 7, "d": 11}
+    assert (shown["name"], shown["sizes"], shown["runs"]) == ("attention.mqa_step", sizes, "32+4 runs")
+    assert shown["cost"]["traffic"] == cost(*mqa.make()(**sizes)).traffic
+    assert shown["polynomials"]["traffic"] == cost_polynomial(mqa.make(), mqa.sizes).text("traffic")
+
+
+def test_without_sizes_polynomials_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("cost", "softmax", "--streamed") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("attention.softmax, exact in N, D, M (12+4 runs)\nmultiply-adds       N^2*D\n")
+    assert "peak                5*N*M + 2*N*D + 6*N\n" in shown
+
+
+def test_two_programs_stand_side_by_side_with_the_length_where_one_wins(capsys: pytest.CaptureFixture[str]) -> None:
+    both = ["cost", "random_features", "--D", "64", "--M", "64", "--R", "100", "--compare", "softmax"]
+    assert run(*both) == 0
+    *_, macs, traffic = capsys.readouterr().out.splitlines()
+    assert macs == "multiply-adds: attention.random_features costs less from N=302 on"
+    assert traffic == "traffic: attention.random_features costs less from N=697 on"
+    assert run(*both, "--N", "10", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["break_even"][0] == {
+        "quantity": "macs",
+        "over": "N",
+        "cheaper": "attention.random_features",
+        "from": 302,
+    }
+    assert [one["cost"]["macs"] for one in shown["programs"]] == [10 * 100 * (4 * 64 + 2 * 64 + 2), 100 * 128]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["softmax", "--compare", "kernel", "--D", "4", "--M", "4"], "multiply-adds: the same"),
+        (
+            ["softmax", "--compare", "random_features", "--D", "4"],
+            "Give all of M, N, R but a length to see from where on one costs less.",
+        ),
+        (
+            ["mha_step", "--compare", "mqa_step", "--b", "8", "--h", "4", "--k", "2", "--d", "8", "--over", "n"],
+            "traffic: attention.mqa_step costs less from n=1 on",
+        ),
+    ],
+)
+def test_comparisons_say_what_they_found(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("cost", *arguments) == 0
+    assert line in capsys.readouterr().out.splitlines()
+
+
+def test_networks_compare_without_lengths(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("cost", "resnet50", "--compare", "resnet50.v1_5") == 0
+    shown = capsys.readouterr().out.split()
+    assert shown[:2] == ["resnet50.v1", "resnet50.v1_5"]
+    assert shown[shown.index("multiply-adds") + 1 :][:2] == ["3,857,973,248", "4,089,184,256"]
+
+
+FILE = """
+import torch
+from torch import nn
+
+def step(batch, width):
+    return nn.Linear(width, 3), torch.empty(batch, width)
+
+def fixed():
+    return lambda x: x.exp(), torch.empty(5)
+
+def jumps(n):
+    return lambda x: x + 1, torch.empty(n if n < 6 else n * n)
+
+number = 1
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "model.py"
+    path.write_text(FILE)
+    return str(path)
+
+
+def test_a_function_of_a_file_is_counted(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("cost", f"{file}:step", "--batch", "2", "--width", "5", "--operations") == 0
+    shown = capsys.readouterr().out
+    assert "multiply-adds       3*batch*width\n" in shown
+    assert "aten.addmm.default" in shown.splitlines()[-1]
+    assert run("cost", f"{file}:fixed", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["programs"][0]["cost"]["elementwise"] == 5
+
+
+def test_what_is_no_polynomial_is_said_beside_the_counts(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("cost", f"{file}:jumps", "--n", "7") == 0
+    shown = capsys.readouterr()
+    assert shown.err.startswith("likewise: cost_polynomial: counts must be polynomials of degree at most 4")
+    assert ["traffic", "98"] in [line.split() for line in shown.out.splitlines()]
+    assert run("cost", f"{file}:jumps") == 2
+
+
+def test_refusals_are_one_line(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, message in (
+        (["sofmax"], "cost: program must be a registered program or file.py:function; got 'sofmax'. There are att"),
+        (["triplets"], "program: facenet.triplets must be a program; got a counter. Ask for its count."),
+        (["softmax", "--Q", "4"], "cost: sizes must be of attention.softmax; got Q."),
+        (["softmax", "--N", "0"], "cost: --N must be a whole number of at least 1; got '0'."),
+        (["softmax", "--N", "٣"], "cost: --N must be a whole number of at least 1; got '٣'."),
+        (["softmax", "--N"], "cost: --N must be a whole number of at least 1; got ''."),
+        (["softmax", "N", "4"], "cost: sizes must be options such as --N 8; got N."),
+        (["mqa_step", "--streamed"], "program: memory must be materialised for attention.mqa_step; got 'streamed'."),
+        (["absent.py:f"], "cost: program must be in a file that exists; got 'absent.py'."),
+        ([f"{file}:number"], f"cost: program must name a function of {file}; got 'number'. Its functions: step, "),
+        ([f"{file}:fixed", "--streamed"], f"cost: --streamed must be for registered programs; got {file}:fixed."),
+        (
+            ["softmax", "--compare", "kernel", "--over", "R"],
+            "cost: --over must be a size of both, N, D, M; got 'R'.",
+        ),
+    ):
+        assert run("cost", *arguments) == 2
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith(f"likewise: {message}")
+        assert shown.err.count("\n") == 1
