@@ -15,11 +15,11 @@ from jaxtyping import Bool, Float, Int64
 from torch import Generator, Tensor
 
 from likewise.checks import require_choice
-from likewise.metric.triplet import Triplets, distances, require_batch, require_margin
+from likewise.metric.triplet import Triplets, require_batch, require_margin
+from likewise.similarity import ELEMENTS, distance_blocks
 
 Choose = Literal["closest", "random"]
 Fallback = Literal["skip", "farthest", "hardest"]
-BLOCK: int = 256  # anchors at once
 NEVER = float("inf")
 
 
@@ -51,18 +51,18 @@ class Block(NamedTuple):
         return self.d < NEVER
 
 
-def blocks(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"]) -> Iterator[Block]:
+def blocks(
+    embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"], *, elements: int = ELEMENTS
+) -> Iterator[Block]:
     """The batch, a few anchors at a time."""
     kin, present = _kin(labels)
     everyone = torch.arange(len(labels), device=labels.device)
-    for start in range(0, len(labels), BLOCK):
-        rows = slice(start, start + BLOCK)
-        anchors, d = everyone[rows], distances(embeddings, rows)
-        mine = present[rows] & (kin[rows] != anchors[:, None])
-        near, place = d.gather(1, kin[rows]).masked_fill(~mine, NEVER).sort(1)
+    for rows, d in distance_blocks(embeddings, embeddings, elements=elements):
+        mine = present[rows] & (kin[rows] != everyone[rows, None])
+        near, place = d.gather(1, kin[rows]).masked_fill_(~mine, NEVER).sort(1)
         who = kin[rows].gather(1, place)
         # The anchor itself, at inf, is never among the first n - 1 of its identity.
-        yield Block(anchors, d.scatter(1, kin[rows], NEVER), near[:, :-1].contiguous(), who[:, :-1])
+        yield Block(everyone[rows], d.scatter_(1, kin[rows], NEVER), near[:, :-1].contiguous(), who[:, :-1])
 
 
 def _kin(labels: Int64[Tensor, "B"]) -> tuple[Int64[Tensor, "B n"], Bool[Tensor, "B n"]]:
@@ -175,16 +175,16 @@ def _counted(block: Block, bins: Int64[Tensor, "b B"]) -> Int64[Tensor, "b P"]:
 
 def _closest_beyond(block: Block) -> tuple[Int64[Tensor, "b P"], Float[Tensor, "b P"]]:
     """For each positive the closest negative with d > t, and d; inf where there is none."""
-    bins = beyond(block.near, block.d)
-    shape = (len(bins), block.near.shape[1] + 1)
-    least = block.d.new_full(shape, NEVER).scatter_reduce_(1, bins, block.d, "amin")
-    columns = torch.arange(block.d.shape[1], device=bins.device).expand_as(bins)
-    first = torch.where(block.d == least.gather(1, bins), columns, block.d.shape[1])
-    column = bins.new_full(shape, block.d.shape[1]).scatter_reduce_(1, bins, first, "amin")
+    bins, width = beyond(block.near, block.d), block.near.shape[1] + 1
+    least = block.d.new_full((len(bins), width), NEVER).scatter_reduce_(1, bins, block.d, "amin")
+    # Only what attains the minimum of its bin is listed, so that nothing but the minima is scattered for every column.
+    row, attains = (block.d == least.gather(1, bins)).logical_and_(block.negative).nonzero(as_tuple=True)
+    column = bins.new_full((least.numel(),), block.d.shape[1])
+    column.scatter_reduce_(0, row * width + bins[row, attains], attains, "amin")
     # The running minimum over the bins k + 1, k + 2, ..., and in which of them it stands.
     best, place = least.flip(1).cummin(1)
-    best, place = best.flip(1)[:, 1:], (shape[1] - 1 - place).flip(1)[:, 1:]
-    return column.gather(1, place), best
+    best, place = best.flip(1)[:, 1:], (width - 1 - place).flip(1)[:, 1:]
+    return column.view_as(least).gather(1, place), best
 
 
 def _random_within(

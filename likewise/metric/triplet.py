@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 from likewise.checks import require, require_choice
-from likewise.similarity import squared_distances, wide
+from likewise.similarity import wide
 
 Reduction = Literal["sum", "mean"]
 ROWS = 1 << 14  # pairs whose differences are held at once
@@ -83,15 +83,10 @@ class _PairDistances(torch.autograd.Function):
 
 def pulled(embeddings: Float[Tensor, "B E"], weights: Float[Tensor, "B B"]) -> Float[Tensor, "B E"]:
     """The gradient of sum_ij w_ij |e_i - e_j|^2: 2 (diag(W 1) - W) E with W = w + w^T."""
-    both = weights + weights.mT
     embeddings = embeddings.to(weights.dtype)
-    return 2 * (both.sum(-1, keepdim=True) * embeddings - both @ embeddings)
-
-
-def distances(embeddings: Float[Tensor, "B E"], rows: slice = slice(None)) -> Float[Tensor, "b B"]:
-    """Squared distances of some rows to all. The product is taken in float64, so near-duplicates keep their digits."""
-    exact = embeddings.detach().double()
-    return squared_distances(exact[rows], exact).to(wide(embeddings.dtype))
+    # Two products instead of one with w + w^T, which would be a second matrix of B^2 and read across its rows.
+    pushed = (weights.sum(0) + weights.sum(1))[:, None] * embeddings
+    return 2 * (pushed - weights @ embeddings - weights.mT @ embeddings)
 
 
 def require_margin(where: str, margin: float) -> None:

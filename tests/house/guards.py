@@ -71,6 +71,17 @@ FILES = {
     "training": ["caching", "schedules", "objectives", "records", "checkpoints", "loop"],
     "cost": ["operations", "counting", "growth"],
     "cli": ["terminal", "attention", "cost", "verdicts", "check", "mcp"],
+    "metric": [
+        "triplet",
+        "mining",
+        "batch_all",
+        "harmonic",
+        "sampler",
+        "collapse",
+        "rates",
+        "all_pairs",
+        "cluster",
+    ],
 }
 
 FILE_LINES = 400

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from likewise.metric import Shares, Triplets, batch_hard, mining, negative_shares, semi_hard_negatives
 from tests.metric.brute import all_triplets, batches, exact_distances
+from tests.tolerance import assert_close
 
 MARGIN = 0.75  # on the lattice of `batches` distances meet t + margin exactly
 
@@ -93,15 +94,14 @@ def test_shares_are_those_of_the_list(batch: tuple[Tensor, Tensor]) -> None:
     assert found == pytest.approx(Shares(hard / total, semi_hard / total, easy / total, len(triplets)))
 
 
-@given(batches(), st.integers(1, 5))
-def test_blocks_of_anchors_change_nothing(batch: tuple[Tensor, Tensor], block: int) -> None:
+@given(batches(), st.integers(1, 30))
+def test_blocks_of_anchors_change_nothing(batch: tuple[Tensor, Tensor], elements: int) -> None:
     x, labels = batch
-    whole = semi_hard_negatives(x, labels, margin=MARGIN)
-    kept, mining.BLOCK = mining.BLOCK, block
-    try:
-        assert chosen(semi_hard_negatives(x, labels, margin=MARGIN)) == chosen(whole)
-    finally:
-        mining.BLOCK = kept
+    whole = [torch.cat(fields) for fields in zip(*mining.blocks(x, labels), strict=True)]
+    parts = [torch.cat(fields) for fields in zip(*mining.blocks(x, labels, elements=elements), strict=True)]
+    assert len(list(mining.blocks(x, labels, elements=elements))) >= len(labels) ** 2 // max(elements, len(labels), 1)
+    for one, other in zip(whole, parts, strict=True):
+        assert_close(other.masked_fill(other == mining.NEVER, -1), one.masked_fill(one == mining.NEVER, -1), atol=1e-13)
 
 
 def test_near_duplicates_keep_their_order() -> None:
