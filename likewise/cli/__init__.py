@@ -17,6 +17,7 @@ from likewise.cli.attention import attention_app
 from likewise.cli.check import EXAMPLES, check
 from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
 from likewise.cli.terminal import Json, examples, progress_bar
+from likewise.cli.train import TRAIN_EXAMPLES, train
 
 REPORT_EXTRA = {"jinja2", "sklearn"}
 
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 app.add_typer(attention_app, name="attention")
 app.command(epilog=EXAMPLES)(check)
+app.command(epilog=TRAIN_EXAMPLES)(train)
 app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(show_cost)
 
 

@@ -12,21 +12,31 @@ from likewise.networks.weights import load_tensors, save_tensors
 
 
 def save_checkpoint(
-    path: Path, network: nn.Module, objective: nn.Module, optimiser: torch.optim.Optimizer, step: int, settings: Mapping
+    path: Path,
+    network: nn.Module,
+    objective: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    step: int,
+    settings: Mapping,
+    watched: Mapping,
 ) -> None:
-    """Weights, what the objective has learned, the optimiser's memory, the state of chance, and which step comes."""
+    """Weights, what the objective learned, the optimiser's memory, chance, what the guard saw, and the step."""
     tensors = {f"network.{key}": tensor for key, tensor in network.state_dict().items()}
     tensors |= {f"objective.{key}": tensor for key, tensor in objective.state_dict().items()}
     for number, state in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{number}.{key}": torch.as_tensor(value) for key, value in state.items()}
     tensors["chance"] = torch.get_rng_state()
-    save_tensors(path, tensors, {"kind": "checkpoint", "step": step, "settings": dict(settings)})
+    save_tensors(
+        path, tensors, {"kind": "checkpoint", "step": step, "settings": dict(settings), "watched": dict(watched)}
+    )
 
 
 def load_checkpoint(
     path: Path, network: nn.Module, objective: nn.Module, optimiser: torch.optim.Optimizer, settings: Mapping
-) -> int:
-    """Put back what `save_checkpoint` wrote; gives the step that comes next. Other settings are refused."""
+) -> tuple[int, dict[str, Any]]:
+    """Put back what `save_checkpoint` wrote; gives the step that comes next, and what the guard
+    has seen. Other settings are refused.
+    """
     tensors, facts = load_tensors(path, kind="checkpoint")
     for name, value in settings.items():
         stored = facts["settings"].get(name)
@@ -39,7 +49,7 @@ def load_checkpoint(
         states.setdefault(int(number), {})[name] = tensor
     optimiser.load_state_dict({**optimiser.state_dict(), "state": states})
     torch.set_rng_state(tensors["chance"])
-    return int(facts["step"])
+    return int(facts["step"]), facts["watched"]
 
 
 def checkpoint_settings(path: Path) -> dict[str, Any]:

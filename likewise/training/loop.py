@@ -13,9 +13,10 @@ from torch import nn
 
 from likewise.checks import require_count
 from likewise.data import Batch, Skipped
+from likewise.metric import CollapseGuard, collapse, negative_shares
 from likewise.training.caching import backward_in_chunks
 from likewise.training.checkpoints import load_checkpoint, save_checkpoint
-from likewise.training.records import Record, measured, rewind
+from likewise.training.records import Record, rewind
 from likewise.training.schedules import Cosine, Schedule
 
 MARGIN = 0.2  # of the shares in the records, so that runs compare whatever they were trained for
@@ -73,6 +74,7 @@ def train(
     keep: Keep | None = None,
     resume: bool = False,
     seed: int = 0,
+    guard: CollapseGuard | None = None,
     watch: Callable[[Record], bool | None] | None = None,
 ) -> Trained:
     """Train a network, in place: for each batch, one step down the gradient of objective(network(images), batch).
@@ -81,13 +83,14 @@ def train(
     gradient of the whole batch (`backward_in_chunks`). keep: checkpoint and log; `resume` goes on from there, if there
     is one, exactly: losses and weights are those of a run that was never interrupted. watch: called with the record of
     every step; True ends the run after it, and an exception ends it without a checkpoint of its own. seed: of chance
-    inside the network, such as dropout; the caller's generator is left alone.
+    inside the network, such as dropout; the caller's generator is left alone. guard: stops a run whose embeddings have
+    collapsed, with `likewise.metric.CollapseError`; it takes the loss for that of active triplets.
     """
     require_count("train", "steps", steps)
     schedule = Cosine() if schedule is None else schedule
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        run = _Run(network.train(), objective.train(), schedule, steps, chunk, keep)
+        run = _Run(network.train(), objective.train(), schedule, steps, chunk, keep, guard)
         records = run.resume() if resume else run.start()
         skipped: dict[Skipped, None] = {}
         stopped = False
@@ -112,9 +115,10 @@ class _Run:
         steps: int,
         chunk: int | None,
         keep: Keep | None,
+        guard: CollapseGuard | None,
     ) -> None:
         self.network, self.objective, self.schedule, self.steps = network, objective, schedule, steps
-        self.chunk, self.keep, self.step = chunk, keep, 0
+        self.chunk, self.keep, self.guard, self.step = chunk, keep, guard, 0
         learned = [weight for module in (network, objective) for weight in module.parameters() if weight.requires_grad]
         self.optimiser = schedule.optimiser(learned)
         self.device = next(network.parameters()).device
@@ -126,13 +130,16 @@ class _Run:
         if self.keep is None or not self.keep.checkpoint.is_file():
             return self.start()
         modules = self.network, self.objective
-        self.step = load_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.keep.plain)
+        self.step, watched = load_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.keep.plain)
+        if self.guard:
+            self.guard.load_state_dict(watched)
         return rewind(self.keep.log, self.step)
 
     def save(self) -> None:
         assert self.keep is not None
         modules = self.network, self.objective
-        save_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.step, self.keep.plain)
+        watched = self.guard.state_dict() if self.guard else {}
+        save_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.step, self.keep.plain, watched)
 
     def take(self, batch: Batch) -> Record:
         """One step, and its line in the log."""
@@ -145,13 +152,22 @@ class _Run:
         if not math.isfinite(loss):
             raise Diverged(f"train: the loss of step {self.step} is {loss}. Lower the learning rate.")
         self.optimiser.step()
-        facts = measured(embeddings, batch.labels.to(self.device), margin=MARGIN)
-        record = Record(self.step, loss, rate, len(batch.rows), *facts, time.perf_counter() - started)
+        shares = negative_shares(embeddings, batch.labels.to(self.device), margin=MARGIN)
+        found = self._spread(embeddings, loss)
+        facts = *shares[:3], *found, time.perf_counter() - started
+        record = Record(self.step, loss, rate, len(batch.rows), *facts)
         self.step += 1
         if self.keep:
             with self.keep.log.open("a") as log:
                 log.write(record.to_line())
         return record
+
+    def _spread(self, embeddings: torch.Tensor, loss: float) -> tuple[float, float]:
+        """Mean distance and effective rank; the guard, if there is one, may stop the run here."""
+        if len(embeddings) < 2:
+            return 0.0, 0.0
+        found = self.guard.check(embeddings, active_loss=loss) if self.guard else collapse(embeddings)
+        return found.mean_distance, found.effective_rank
 
     def _backward(self, batch: Batch) -> tuple[float, torch.Tensor]:
         images = batch.images.to(self.device)

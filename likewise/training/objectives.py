@@ -4,16 +4,17 @@ An objective is a module, so that what it learns besides the network (the weight
 it; whatever it draws by chance it draws from the batch's step, so that a resumed run draws alike.
 """
 
+import hashlib
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional
 
 from likewise.checks import require, require_choice, require_count
 from likewise.data import Batch
-from likewise.metric import Triplets, batch_all_loss, batch_hard, semi_hard_negatives, triplet_loss
+from likewise.metric import Triplets, batch_all_loss, batch_hard, harmonic_loss, semi_hard_negatives, triplet_loss
 
 
 @runtime_checkable
@@ -108,6 +109,63 @@ class Classes(nn.Module):
     def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
         logits = self.scale * functional.normalize(embeddings) @ functional.normalize(self.weight).mT
         return functional.cross_entropy(logits, batch.labels) if len(embeddings) else logits.sum()
+
+
+class Harmonic(nn.Module):
+    """The triplet loss over new vectors and those that an old network has made, in one space: the old ones stay.
+
+    old: vectors of an old network. rows: for each example of the training set, which of them is of the same image (-1
+    for none), so that every batch meets its own images' old vectors. Without `rows` they are only known by their
+    `labels`: a batch then meets `most` of those whose identity it has, by chance; no image, no old network is needed.
+
+    Paper: FaceNet, arXiv 1503.03832, appendix 7.
+    """
+
+    def __init__(
+        self,
+        old: Float[Tensor, "M E"],
+        labels: Int64[Tensor, "M"],
+        *,
+        rows: Int64[Tensor, "N"] | None = None,
+        margin: float = 0.2,
+        most: int = 512,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        whole = labels.shape == old.shape[:1]
+        require(whole, "Harmonic", "labels", f"have one entry for each of {len(old)} vectors", tuple(labels.shape))
+        require_count("Harmonic", "most", most)
+        self.margin, self.most, self.seed = margin, most, seed
+        self.old, self.labels, self.rows = old.detach(), labels, rows
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the old vectors and of how they are used."""
+        digest = hashlib.sha256(f"{self.margin} {self.most} {self.seed}".encode())
+        for tensor in (self.old, self.labels, self.rows):
+            digest.update(b"" if tensor is None else tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
+        chosen = self._chosen(batch)
+        return harmonic_loss(
+            embeddings,
+            self.old[chosen].to(embeddings.device),
+            batch.labels,
+            old_labels=self.labels[chosen],
+            margin=self.margin,
+            reduction="mean",
+            fallback="farthest",
+            generator=drawn(self.seed, batch.step),
+        )
+
+    def _chosen(self, batch: Batch) -> Int64[Tensor, "n"]:
+        if self.rows is not None:
+            chosen = self.rows[batch.rows]
+            return chosen[chosen >= 0]
+        known = torch.isin(self.labels, batch.labels).nonzero()[:, 0]
+        order = torch.randperm(len(known), generator=drawn(self.seed, batch.step))
+        return known[order[: self.most]]
 
 
 def random_triplets(labels: Tensor, *, seed: int, step: int) -> Triplets:

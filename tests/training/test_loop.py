@@ -24,13 +24,11 @@ from likewise.training import (
     SemiHard,
     Trained,
     checkpoint_settings,
-    effective_rank,
-    mean_distance,
     read_records,
     train,
 )
 from tests.house.guards import ROOT
-from tests.training.problems import Unit, batch, feed, small
+from tests.training.problems import batch, feed, small
 
 STEPS = 7
 
@@ -188,17 +186,6 @@ def test_schedules_make_their_optimiser_and_never_rise_above_the_start(schedule:
     assert min(rates) > 0
     assert rates[-1] < 0.11 * max(rates)
     assert all(later <= earlier for earlier, later in itertools.pairwise(rates[10:]))
-
-
-def test_spread_is_what_all_pairs_say() -> None:
-    e = Unit()(torch.randn(11, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
-    assert mean_distance(e) == pytest.approx(float(torch.cdist(e, e).square().mean()))
-    assert mean_distance(e[:1].expand(9, 5)) == pytest.approx(0, abs=1e-12)
-    values = torch.linalg.eigvalsh(torch.cov(e.mT, correction=0))
-    shares = values / values.sum()
-    assert effective_rank(e) == pytest.approx(float((-shares * shares.log()).sum().exp()))
-    assert effective_rank(e[:3]) <= 2
-    assert effective_rank(torch.ones(4, 5)) == effective_rank(e[:1]) == 0
 
 
 @pytest.mark.parametrize(
