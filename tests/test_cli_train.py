@@ -14,7 +14,7 @@ import torch
 from likewise import cli
 from likewise.data import digits
 from likewise.networks import load_network
-from likewise.training import checkpoint_settings, embed_examples, read_records
+from likewise.training import AdaGrad, Cosine, Plan, checkpoint_settings, embed_examples, read_records
 from tests.data.drawing import archive, face, people
 
 door = importlib.import_module("likewise.cli.train")  # in its room the name is the verb
@@ -170,6 +170,14 @@ def test_wrong_usage_is_one_line(
     shown = capsys.readouterr().err
     assert message in shown
     assert shown.count("\n") == 1
+
+
+def test_networks_without_norms_learn_more_slowly() -> None:
+    peaks = [max(Plan(network=name).to_schedule().rate(step, 9) for step in range(9)) for name in ("nns2", "resnet8")]
+    assert peaks == [1e-4, 1e-3]
+    assert Plan(rate=0.5).to_schedule() == Cosine(peak=0.5)
+    assert Plan(rate=0.5, schedule="adagrad").to_schedule() == AdaGrad(start=0.5)
+    assert Plan(schedule="adagrad").to_schedule() == AdaGrad()
 
 
 def test_a_collapse_or_a_divergence_exits_1(

@@ -13,6 +13,7 @@ COLOURS = {"loss": "#2456b3", "hard": "#b3261e", "semi-hard": "#cf5f00", "easy":
 STYLE = """
 text { font: 11.5px system-ui, sans-serif; fill: #4b5361; } .title { font-size: 13px; font-weight: 620; fill: #1d222b; }
 .grid { stroke: #ddd8cd; } .axis { stroke: #737b89; } polyline { fill: none; stroke-width: 1.6; }
+.tag { paint-order: stroke; stroke: #fcfbf8; stroke-width: 4px; }
 """
 
 
@@ -55,7 +56,7 @@ def _line(name: str, steps: list[int], values: list[float]) -> Trace:
     each = -(-len(steps) // POINTS) or 1
     parts = range(0, len(steps), each)
     points = [(sum(part) / len(part), _mean(values[i : i + each])) for i in parts for part in [steps[i : i + each]]]
-    return Trace(name, tuple(points), dots=False, tag=name if name != "loss" else "", tag_left=True)
+    return Trace(name, tuple(points), dots=False, tag="" if name in ("loss", "spread") else name, tag_left=True)
 
 
 def _mean(values: list[float]) -> float:

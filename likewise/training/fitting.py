@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import torch
 from torch import nn
 
 from likewise.checks import require, require_choice, require_count
@@ -17,6 +18,10 @@ from likewise.training.loop import Keep, Trained, train
 from likewise.training.objectives import Classes, Harmonic, SemiHard
 from likewise.training.records import Record
 from likewise.training.schedules import AdaGrad, Cosine, Schedule
+
+# The paper's networks have no BatchNorm. On LFW, in batches of 56, the mean squared distance of NNS2's embeddings fell
+# to 0.01 in 8 steps at 1e-3, and rose to 1.4 in 24 steps at this.
+UNNORMED_PEAK = 1e-4
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,9 @@ class Plan:
         """The optimiser and its rates."""
         if self.schedule == "adagrad":
             return AdaGrad() if self.rate is None else AdaGrad(start=self.rate)
-        return Cosine() if self.rate is None else Cosine(peak=self.rate)
+        if self.rate is None:
+            return Cosine(peak=UNNORMED_PEAK) if self.network.startswith("nn") else Cosine()
+        return Cosine(peak=self.rate)
 
 
 class Fitted(NamedTuple):
@@ -140,7 +147,9 @@ def planned_network(some: Examples, plan: Plan) -> tuple[Network, dict[str, Any]
     options: dict[str, Any] = {"embedding_dim": plan.embedding_dim}
     if not plan.network.startswith("nn"):
         options["channels"] = some.read(0).shape[2]
-    return build_network(plan.network, options, seed=plan.seed), options
+    network = build_network(plan.network, options, seed=plan.seed)
+    network.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]  # faster on a CPU
+    return network, options
 
 
 def planned_preparation(some: Examples, plan: Plan, network: Network) -> Preparation:
