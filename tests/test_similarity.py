@@ -64,7 +64,9 @@ def test_blocks_of_distances_are_the_distances(rows: int, others: int, width: in
 def test_blocks_of_distances_keep_the_digits_of_near_duplicates() -> None:
     x = torch.full((3, 128), 0.088388347)
     x[1:, 5] += torch.tensor([1e-5, 3e-5])
+    x = torch.cat([x, draw(7, 128).float()])  # the centre lies elsewhere
     ((_, d),) = distance_blocks(x, x)
+    assert squared_distances(x, x)[0, 1] != pytest.approx(plain_squared_distances(x, x)[0, 1].item(), rel=0.1)
     assert d.dtype == torch.float32
     assert_close(d, plain_squared_distances(x, x).float(), atol=1e-15)  # the diagonal
     ((_, half),) = distance_blocks(x.bfloat16(), x.bfloat16())
@@ -87,6 +89,7 @@ def test_gradients_are_those_of_the_values() -> None:
 def test_squared_distances_are_never_negative() -> None:
     x = draw(101, K).float()
     assert squared_distances(x, x.clone()).min() >= 0
+    assert all(d.min() >= 0 for _, d in distance_blocks(x.double(), x.double()))
     centred = x - x.mean(dim=0)
     squares = centred.square().sum(-1)
     assert (squares[:, None] + squares - 2 * centred @ centred.mT).min() < 0  # without the clamp

@@ -178,7 +178,7 @@ def _closest_beyond(block: Block) -> tuple[Int64[Tensor, "b P"], Float[Tensor, "
     bins, width = beyond(block.near, block.d), block.near.shape[1] + 1
     least = block.d.new_full((len(bins), width), NEVER).scatter_reduce_(1, bins, block.d, "amin")
     # Only what attains the minimum of its bin is listed, so that nothing but the minima is scattered for every column.
-    row, attains = (block.d == least.gather(1, bins)).logical_and_(block.negative).nonzero(as_tuple=True)
+    row, attains = (block.d == least.gather(1, bins)).nonzero(as_tuple=True)
     column = bins.new_full((least.numel(),), block.d.shape[1])
     column.scatter_reduce_(0, row * width + bins[row, attains], attains, "amin")
     # The running minimum over the bins k + 1, k + 2, ..., and in which of them it stands.
