@@ -55,7 +55,6 @@ FILES = {
         "diagnosis",
         "diagnosing",
     ],
-    "networks": ["segments", "inception", "facenet", "resnet", "attends", "transformer", "vit", "language"],
     "cost": ["operations", "counting", "growth"],
     "claims": [
         "language",
@@ -77,7 +76,21 @@ FILES = {
         "sarif",
         "rows",
     ],
-    "cli": ["terminal", "attention", "cost", "verdicts", "check", "mcp"],
+    "networks": [
+        "segments",
+        "inception",
+        "facenet",
+        "resnet",
+        "embedder",
+        "weights",
+        "attends",
+        "transformer",
+        "vit",
+        "language",
+    ],
+    "data": ["pictures", "examples", "files", "lfw", "arrays", "preparing", "batches", "opening"],
+    "training": ["caching", "schedules", "objectives", "records", "checkpoints", "loop", "embedding", "fitting"],
+    "cli": ["terminal", "attention", "cost", "train", "verdicts", "check", "mcp"],
     "metric": [
         "triplet",
         "mining",
@@ -96,7 +109,7 @@ FUNCTION_LINES = 60
 OPTIONS = 8
 
 # Literal tables, doors and adapters to foreign protocols may exceed a budget, each by name: "file" or "file:function".
-EXEMPT: set[str] = set()
+EXEMPT: set[str] = {"likewise/cli/train.py:train"}  # every setting of a run is an option
 
 # Written so that this file does not complain about itself.
 MACHINE_PATH = re.compile(r"(?<![\w.\]])/(?:home|root|Users|work|opt|tmp|mnt|private)/\w")
