@@ -214,6 +214,19 @@ def test_exponents_that_add_up_to_0_make_no_constant(text: str) -> None:
     assert found(text).verdict == "refuted"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x, y in R^D | assume: x + y == 0 | assert: sqnorm(x) >= 1",
+        "given: x, y in R^D | assume: x*y == 0 | assert: sqnorm(x) >= 1",
+        "given: x, y in R^D; c in R | assume: c*x == 0 | assert: c == 0",
+        "given: x, y in R^D; c in R | assume: c*x == y | assert: c^2 >= 1",
+    ],
+)
+def test_equal_vectors_do_not_have_equal_coefficients(text: str) -> None:
+    assert found(text).verdict == "refuted"
+
+
 def test_what_a_few_numbers_refute_is_not_expanded_first() -> None:
     claim = parse("given: A, B in R^(N, N)\nassert: tr(A @ B @ A @ B) == tr(A @ A @ B @ B)")
     started = time.process_time()
