@@ -227,6 +227,24 @@ def test_equal_vectors_do_not_have_equal_coefficients(text: str) -> None:
     assert found(text).verdict == "refuted"
 
 
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("given: x in R^D; c in R | assume: c == x | assert: c^2*D == sqnorm(x)", "refuted"),
+        ("given: x in R^3; c in R | assume: c == x | assert: c^2*3 == sqnorm(x)", "refuted"),
+        ("given: x in R^D; c in R | assume: c == x | assert: sum(c)^2 == sum(x)^2", "holds"),
+        ("given: x in R^3; y in R^2 | assume: x == y | assert: sqnorm(x) == sqnorm(y)", "holds"),
+    ],
+)
+def test_an_equation_between_different_shapes_gives_no_value(text: str, verdict: str) -> None:
+    assert found(text).verdict != verdict
+
+
+def test_an_equation_between_equal_shapes_gives_a_value() -> None:
+    assert found("given: x, y in R^D | assume: x == 2*y | assert: sqnorm(x) == 4*sqnorm(y)").grade == "proved"
+    assert found("given: x in R^D | assume: x == 1 | assert: sum(x) == D").grade == "proved"
+
+
 def test_what_a_few_numbers_refute_is_not_expanded_first() -> None:
     claim = parse("given: A, B in R^(N, N)\nassert: tr(A @ B @ A @ B) == tr(A @ A @ B @ B)")
     started = time.process_time()
