@@ -15,7 +15,7 @@ help:
 	@echo "make tour    run every method on real data and write likewise-report.html"
 	@echo "make test    check, then all tests"
 	@echo "make check   lint, formatting and types"
-	@echo "make bench   measure errors, and speed against the peers (20 minutes)"
+	@echo "make bench   measure errors, and speed against the peers (half an hour)"
 	@echo "make studies train networks, replace softmax in them, and write docs/real_attention.md (minutes)"
 	@echo "make setup   only make the environment, $(VENV)"
 
@@ -34,7 +34,8 @@ check: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks.attention_error
-	@$(BIN)/python -m benchmarks.attention_speed; status=$$?; $(BIN)/python -m benchmarks.render; exit $$status
+	@status=0; $(BIN)/python -m benchmarks.attention_speed || status=$$?; \
+	$(BIN)/python -m benchmarks.mining || status=$$?; $(BIN)/python -m benchmarks.render; exit $$status
 
 studies: $(READY)
 	@$(BIN)/python studies/real_attention.py

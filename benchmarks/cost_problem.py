@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, empty, nn
 from torch.nn import functional
 
-from likewise.claims import attention_programs
+from likewise.claims.programs import attention as attention_programs
 from likewise.networks import nn2, resnet50
 
 HEADS, LENGTH, WIDTH = 8, 256, 64

@@ -1,7 +1,7 @@
-"""The tables of docs/attention_measured.md, from the committed results: no number on that page is typed by hand.
+"""The tables of the pages of measurements, from the committed results: no number there is typed by hand.
 
 Run it as `python -m benchmarks.render`. What stands between `<!-- name: begin -->` and `<!-- name: end -->` is made
-from benchmarks/results/name.json; the rest of the page is left as it is. A test holds the page to what this makes.
+from benchmarks/results/name.json; the rest of a page is left as it is. A test holds the pages to what this makes.
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/attention_measured.md"
+METRIC_PAGE = ROOT / "docs/metric_measured.md"
 RESULTS = ROOT / "benchmarks/results"
 
 Facts = dict[str, Any]
@@ -69,6 +70,24 @@ def speed_tables(facts: Facts) -> str:
     title = "**One decode step**: ms, least (median)"
     parts += [title, _against_length("tokens before it", facts["decoding"], _milliseconds)]
     return "\n\n".join([*parts, "Measured: " + "; ".join(facts["versions"]) + ".", *_notes(facts)])
+
+
+def mining_tables(facts: Facts) -> str:
+    """Promises, then times and memory."""
+    sizes = "E = {E}, {faces} faces of each identity, margin {margin}, {dtype}.".format_map(facts["problem"])
+    rows = [[each["form"], each["task"], str(each["length"]), *_time_and_memory(each)] for each in facts["times"]]
+    parts = [
+        f"{sizes} {_where(facts)}",
+        "**Promises** (by the least times; beside them by the medians)",
+        _table(["promise", "bound", "measured", "by median", "verdict"], map(_demand, facts["demands"])),
+        "**Time and memory**",
+        _table(["form", "task", "B", "ms, least (median)", "runs", "MiB beyond the inputs"], rows),
+    ]
+    return "\n\n".join([*parts, "Measured: " + "; ".join(facts["versions"]) + ".", *_notes(facts)])
+
+
+def _time_and_memory(each: Facts) -> list[str]:
+    return [_milliseconds(each), str(each["runs"]), _mebibytes(each)]
 
 
 def _swept_and_single(times: list[Facts]) -> tuple[list[Facts], list[Facts]]:
@@ -148,20 +167,21 @@ def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 REGIONS: dict[str, Callable[[Facts], str]] = {"attention_error": error_tables, "attention_speed": speed_tables}
+METRIC_REGIONS: dict[str, Callable[[Facts], str]] = {"mining": mining_tables}
 CAPTIONS = {
     "attention_error": "Error of every map against its width",
     "attention_speed": "Time and memory of every form against length",
 }
 
 
-def render(page: str, results: Path = RESULTS) -> str:
+def render(page: str, results: Path = RESULTS, regions: dict[str, Callable[[Facts], str]] = REGIONS) -> str:
     """The page with its regions made anew."""
-    for name, tables in REGIONS.items():
+    for name, tables in regions.items():
         source = results / f"{name}.json"
         text = "Not measured yet."
         if source.exists():
-            picture = f"![{CAPTIONS[name]}](../benchmarks/results/{name}.png)"
-            text = f"{picture}\n\n{tables(json.loads(source.read_text()))}"
+            picture = f"![{CAPTIONS[name]}](../benchmarks/results/{name}.png)\n\n" if name in CAPTIONS else ""
+            text = f"{picture}{tables(json.loads(source.read_text()))}"
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
         region = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", flags=re.DOTALL)
         if len(region.findall(page)) != 1:
@@ -171,5 +191,6 @@ def render(page: str, results: Path = RESULTS) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(PAGE.read_text()))
-    print(f"Rendered {PAGE.relative_to(ROOT)}")
+    for path, regions in ((PAGE, REGIONS), (METRIC_PAGE, METRIC_REGIONS)):
+        path.write_text(render(path.read_text(), regions=regions))
+        print(f"Rendered {path.relative_to(ROOT)}")

@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field
 
 import likewise
 from likewise.claims import checking
-from likewise.claims.claim import VerdictName
 from likewise.claims.escaping import printable
+from likewise.claims.language.claim import VerdictName
 from likewise.claims.verdict import Verdict
 
 FORMAT = Path(checking.__file__).with_name("format.md")

@@ -23,7 +23,7 @@ from likewise.checks import require_count
 from likewise.claims.checking import check_claims
 from likewise.claims.documents import markdown_claims
 from likewise.claims.engines import needs_torch
-from likewise.claims.parser import parse
+from likewise.claims.language.parser import parse
 from likewise.claims.pool import shared_pool
 from likewise.claims.rows import catalogue_claims
 from likewise.claims.stated import Stated

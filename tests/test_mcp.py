@@ -87,6 +87,8 @@ def test_a_document_is_answered_in_its_order() -> None:
         ("typo", 11, "inconclusive"),
     ]
     assert (found["fails"], found["open"]) == (1, 1)
+    twice = call(server(), "check_document", markdown="```claim\nassert: y > 0\n```\n" * 2)
+    assert (twice["fails"], twice["open"]) == (0, 2)
 
 
 def test_a_document_without_claims_has_no_verdicts() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.similarity import products, squared_distances
+from likewise.similarity import distance_blocks, products, squared_distances
 from tests.tolerance import assert_close
 
 N, M, K = 7, 11, 5
@@ -50,6 +50,29 @@ def test_squared_distances_are_those_of_all_pairs(
     assert_close(squared_distances(x, y), plain_squared_distances(x, y), atol=1e-13)  # pairs that nearly coincide
 
 
+@settings(max_examples=50)
+@given(sizes, sizes, sizes, st.integers(1, 20), st.integers(0, 99))
+def test_blocks_of_distances_are_the_distances(rows: int, others: int, width: int, elements: int, seed: int) -> None:
+    x, y = draw(rows, width, seed=seed), draw(others, width, seed=seed + 1)
+    found = list(distance_blocks(x, y, elements=elements))
+    assert all(len(d) == 1 or d.numel() <= elements for _, d in found)
+    assert [row for span, _ in found for row in range(span.start, span.stop)] == list(range(rows))
+    whole = torch.cat([y.new_zeros(0, others), *(d for _, d in found)])
+    assert_close(whole, plain_squared_distances(x, y), atol=1e-13)  # pairs that nearly coincide
+
+
+def test_blocks_of_distances_keep_the_digits_of_near_duplicates() -> None:
+    x = torch.full((3, 128), 0.088388347)
+    x[1:, 5] += torch.tensor([1e-5, 3e-5])
+    x = torch.cat([x, draw(7, 128).float()])  # the centre lies elsewhere
+    ((_, d),) = distance_blocks(x, x)
+    assert squared_distances(x, x)[0, 1] != pytest.approx(plain_squared_distances(x, x)[0, 1].item(), rel=0.1)
+    assert d.dtype == torch.float32
+    assert_close(d, plain_squared_distances(x, x).float(), atol=1e-15)  # the diagonal
+    ((_, half),) = distance_blocks(x.bfloat16(), x.bfloat16())
+    assert half.dtype == torch.float32
+
+
 def test_values_by_hand() -> None:
     x, y = torch.tensor([[1.0, 2.0], [0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0], [1.0, 2.0]])
     assert torch.equal(products(x, y), torch.tensor([[11.0, 2.0, 5.0], [0.0, 0.0, 0.0]]))
@@ -66,6 +89,7 @@ def test_gradients_are_those_of_the_values() -> None:
 def test_squared_distances_are_never_negative() -> None:
     x = draw(101, K).float()
     assert squared_distances(x, x.clone()).min() >= 0
+    assert all(d.min() >= 0 for _, d in distance_blocks(x.double(), x.double()))
     centred = x - x.mean(dim=0)
     squares = centred.square().sum(-1)
     assert (squares[:, None] + squares - 2 * centred @ centred.mT).min() < 0  # without the clamp
@@ -109,3 +133,11 @@ def test_rows_of_another_width_are_refused(width: int, other: int, rows: int) ->
         products(draw(N, width), draw(rows, other))
     with pytest.raises(ValueError, match=f"^(squared_distances|products): {message}$"):
         squared_distances(draw(N, width), draw(rows, other))
+    with pytest.raises(ValueError, match=f"^distance_blocks: {message}$"):
+        next(distance_blocks(draw(N, width), draw(rows, other)))
+
+
+def test_blocks_of_no_elements_are_refused() -> None:
+    message = "^distance_blocks: elements must be a whole number of at least 1; got 0.$"
+    with pytest.raises(ValueError, match=message):
+        next(distance_blocks(draw(N, K), draw(M, K), elements=0))

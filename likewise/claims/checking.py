@@ -2,7 +2,6 @@
 
 import hashlib
 import platform
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +9,15 @@ from typing import Any
 
 import likewise
 from likewise.checks import require, require_count
-from likewise.claims.claim import Claim
 from likewise.claims.documents import Stated, markdown_claims
-from likewise.claims.engines import needs_torch
-from likewise.claims.parser import parse
+from likewise.claims.engines import needs_torch, programs_of
+from likewise.claims.language.claim import Claim
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unparsed
 from likewise.claims.pool import Kind, Late, shared_pool
-from likewise.claims.tokens import Unparsed
+from likewise.claims.programs.registry import registered_here
 from likewise.claims.verdict import Verdict
+from likewise.claims.worker import answer
 
 CEILING = 60.0  # seconds a claim may ask for, unless the caller says otherwise
 
@@ -64,24 +65,32 @@ def check_claims(
     strict: bool = False,
     progress: Callable[[float, str], None] | None = None,
 ) -> list[Verdict]:
-    """Decide many claims at once, in worker processes; the verdicts come in the order of the claims."""
+    """Decide many claims at once, in worker processes; the verdicts come in the order of the claims.
+
+    A claim that names a program which you registered is decided in your own process, which alone knows it.
+    """
     require_count("check", "seed", seed, least=0)
     require(budget is None or budget > 0, "check", "budget", "be a number of seconds above 0", budget)
     asked = [_ask(each, seed, budget) for each in stated]
     verdicts: list[Verdict] = [_inconclusive(each, each.reason) for each in asked]
     places = [place for place, each in enumerate(asked) if each.claim is not None]
 
-    def answered(number: int, answer: "dict[str, Any] | Late") -> None:
+    def answered(number: int, found: "dict[str, Any] | Late") -> None:
         each = asked[places[number]]
-        verdicts[places[number]] = _verdict(each, answer, strict)
+        verdicts[places[number]] = _verdict(each, found, strict)
         done[0] += 1
         if progress:
             progress(done[0] / len(places), each.stated.id)
 
     done = [0]
     questions = [asked[place].question(allow_code) for place in places]
-    if questions:
-        shared_pool().ask_all(questions, answered)
+    here = [number for number, place in enumerate(places) if asked[place].here]
+    for number in here:
+        answered(number, answer(questions[number][1]))
+    elsewhere = [number for number in range(len(places)) if number not in here]
+    if elsewhere:
+        waiting = [questions[number] for number in elsewhere]
+        shared_pool().ask_all(waiting, lambda place, found: answered(elsewhere[place], found))
     return verdicts
 
 
@@ -109,8 +118,12 @@ class _Asked:
     claim: Claim | None
     seed: int
     budget: float
-    started: float
     reason: str = ""
+
+    @property
+    def here(self) -> bool:
+        """Whether only this process can decide it."""
+        return self.claim is not None and any(map(registered_here, programs_of(self.claim)))
 
     def question(self, allow_code: bool) -> tuple[Kind, dict[str, Any], float]:
         assert self.claim is not None
@@ -126,15 +139,14 @@ class _Asked:
 
 
 def _ask(stated: Stated, seed: int, budget: float | None) -> _Asked:
-    started = time.monotonic()
     if stated.error:
-        return _Asked(stated, None, seed, 0.0, started, stated.error)
+        return _Asked(stated, None, seed, 0.0, stated.error)
     try:
         claim = parse(stated.text, id=stated.id)
     except Unparsed as reason:
-        return _Asked(stated, None, seed, 0.0, started, str(reason))
+        return _Asked(stated, None, seed, 0.0, str(reason))
     own = claim.seed if claim.seed is not None else _hashed(claim.statement, seed)
-    return _Asked(stated, claim, own, min(claim.budget, budget or CEILING), started)
+    return _Asked(stated, claim, own, min(claim.budget, budget or CEILING))
 
 
 def _hashed(statement: str, seed: int) -> int:
@@ -161,6 +173,7 @@ def _verdict(asked: _Asked, answer: "dict[str, Any] | Late", strict: bool) -> Ve
         witness=_pairs(found["witness"]),
         suggestions=tuple(map(str, found["suggestions"])),
         numbers=_pairs(found["numbers"]),
+        seconds=float(answer.get("seconds", 0.0)),
         **_known(asked, tuple(sorted(answer.get("versions", {}).items()))),
     )
 
@@ -183,7 +196,6 @@ def _known(asked: _Asked, versions: tuple[tuple[str, str], ...]) -> dict[str, An
         "seed": asked.seed,
         "budget": asked.budget,
         "versions": here + versions,
-        "seconds": round(time.monotonic() - asked.started, 3),
     }
 
 

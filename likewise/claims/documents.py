@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from likewise.checks import refuse, require
-from likewise.claims.limits import DOCUMENT
+from likewise.claims.language.limits import DOCUMENT
 from likewise.claims.stated import Entry, Misread, Stated, stated
 
 if TYPE_CHECKING:

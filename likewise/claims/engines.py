@@ -1,48 +1,60 @@
 """Which engine is asked, in which order; each is imported when it is first needed."""
 
 import importlib
-import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from likewise.claims.claim import Bounded, Claim, Counts, HasShape, Runs
-from likewise.claims.expressions import QUANTITIES, rebuilt
-from likewise.claims.logic import impossible
-from likewise.claims.parser import nodes, over
-from likewise.claims.tree import Call, Moment, Name, Node, Number, Probability, children
+from likewise.claims.growth.logic import impossible
+from likewise.claims.language.claim import Bounded, Claim, Counts, HasShape, Runs
+from likewise.claims.language.expressions import QUANTITIES, rebuilt
+from likewise.claims.language.parser import nodes, over
+from likewise.claims.language.tree import Call, Moment, Name, Node, Number, Probability, children
 from likewise.claims.verdict import Finding, Undecided
 
 # Exact before approximate, proof before search, cheap before dear. A module has decide(claim) -> Finding | None.
-IDENTITIES = ("cited", "shapes", "logic", "identities", "everywhere", "witnesses", "intervals")
-CHANCES = ("shapes", "gaussian", "sampling")
+CITED, SHAPES = "arithmetic.cited", "shape.shapes"
+COUNTS, ORDERS, CONFINED = "growth.counts", "growth.orders", "programs.confined"
+PROOFS, SEARCHES = (
+    ("growth.logic", "algebra.identities", "growth.everywhere"),
+    ("algebra.witnesses", "algebra.intervals"),
+)
+IDENTITIES = (CITED, SHAPES, *PROOFS, *SEARCHES)
+CHANCES = (SHAPES, "chance.gaussian", "chance.sampling")
 
 
 def engines_for(claim: Claim) -> tuple[str, ...]:
     """The engines that may decide a claim of this kind."""
     match claim.relation:
         case HasShape():
-            return ("shapes",)
+            return (SHAPES,)
         case Runs():
-            return ("confined",)
+            return (CONFINED,)
         case Counts():
-            return ("counts",)
+            return (COUNTS,)
         case Bounded():
-            return ("counts", "orders")
+            return (COUNTS, ORDERS)
     if any(_mentions(node, Moment | Probability) for node in nodes(claim.relation)):
         return CHANCES
-    if any(_mentions_quantity(node) for node in nodes(claim.relation)):
-        return ("counts",)
+    if programs_of(claim):
+        return (COUNTS,)
     return IDENTITIES
+
+
+def programs_of(claim: Claim) -> set[str]:
+    """The programs whose quantities a claim compares."""
+    waiting, found = list(nodes(claim.relation)), {claim.program} if claim.program else set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Call) and node.function in QUANTITIES:
+            found |= {argument.name for argument in node.arguments if isinstance(argument, Name)}
+        waiting += children(node)
+    return found
 
 
 def needs_torch(claim: Claim) -> bool:
     """Whether a program has to run or be counted."""
-    return (
-        claim.program is not None
-        or isinstance(claim.relation, Runs)
-        or any(_mentions_quantity(node) for node in nodes(claim.relation))
-    )
+    return bool(programs_of(claim)) or isinstance(claim.relation, Runs)
 
 
 def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Finding:
@@ -51,15 +63,13 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
     weak: Finding | None = None
     ends = time.process_time() + claim.budget
     for name in engines_for(claim):
-        if importlib.util.find_spec(f"likewise.claims.{name}") is None:
-            continue
         engine: Callable[..., Finding | None] = importlib.import_module(f"likewise.claims.{name}").decide
-        allowed = {"allow_code": allow_code, "folder": folder} if name == "confined" else {}
+        allowed = {"allow_code": allow_code, "folder": folder} if name == CONFINED else {}
         left = ends - time.process_time()
         if left <= 0:
             reasons.append(f"over its budget of {claim.budget:g} s")
             break
-        asked = claim if name == "cited" else with_numbers(claim)
+        asked = claim if name == CITED else with_numbers(claim)
         try:
             found = engine(replace(asked, budget=left), **allowed)
         except Undecided as reason:
@@ -67,7 +77,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
             continue
         if found is None:
             continue
-        if name == "cited" and claim.source and found.verdict == "inconclusive":
+        if name == CITED and claim.source and found.verdict == "inconclusive":
             return found  # the numbers as printed must not decide what their rounding leaves open
         if found.verdict == "inconclusive":
             reasons.append(found.detail)
@@ -100,8 +110,3 @@ def with_numbers(claim: Claim) -> Claim:
 
 def _mentions(node: Node, kinds: "type | object") -> bool:
     return isinstance(node, kinds) or any(_mentions(child, kinds) for child in children(node))  # ty: ignore[invalid-argument-type]
-
-
-def _mentions_quantity(node: Node) -> bool:
-    mine = isinstance(node, Call) and node.function in QUANTITIES
-    return mine or any(_mentions_quantity(child) for child in children(node))

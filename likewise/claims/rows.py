@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from likewise.claims.claim import Claim
 from likewise.claims.documents import file_claims
-from likewise.claims.parser import parse
 from likewise.claims.stated import Stated
-from likewise.claims.tokens import Unparsed
 from likewise.claims.verdict import Verdict
 
 FOLDER = Path(__file__).parent / "catalogue"
 UNNOTICED = ("nobody", "not visibly flagged")
 ORDER = ("inconclusive", "refuted", "holds")  # a row is what its worst claim is
+FIELDS = re.compile(r"^(row|who|noticed): *(\S.*?) *$", re.MULTILINE)
 LISTED = re.compile(r"^- row ([0-9]+): (.+)$", re.MULTILINE)
 
 
@@ -66,17 +64,16 @@ def catalogue_claims() -> list[Stated]:
 
 def rows(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> list[Row]:
     """The verdicts by row, in order; claims without a row are left out."""
-    found: dict[int, list[tuple[Claim, Verdict]]] = {}
-    for each, verdict in zip(stated, verdicts, strict=True):
-        claim = _parsed(each)
-        if claim is not None and claim.row is not None:
-            found.setdefault(claim.row, []).append((claim, verdict))
+    found: dict[int, list[tuple[dict[str, str], Verdict]]] = {}
+    for claim, verdict in zip(stated, verdicts, strict=True):
+        fields = dict(FIELDS.findall(claim.text))  # also of a claim that is meant not to parse
+        if fields.get("row", "").isdecimal():
+            found.setdefault(int(fields["row"]), []).append((fields, verdict))
     return [_row(number, found[number]) for number in sorted(found)]
 
 
-def _row(number: int, members: list[tuple[Claim, Verdict]]) -> Row:
-    who = next((claim.who for claim, _ in members if claim.who), "")
-    noticed = next((claim.noticed for claim, _ in members if claim.noticed), "")
+def _row(number: int, members: list[tuple[dict[str, str], Verdict]]) -> Row:
+    who, noticed = (next((fields[name] for fields, _ in members if name in fields), "") for name in ("who", "noticed"))
     return Row(number, who, noticed, tuple(verdict for _, verdict in members))
 
 
@@ -92,10 +89,3 @@ def totals(found: Sequence[Row]) -> dict[str, int]:
     kinds = {kind: sum(row.kind == kind for row in decided) for kind in ("holds", "refuted", "conditional")}
     unnoticed = sum(row.unnoticed for row in decided)
     return {"rows": len(found), "decided": len(decided), **kinds, "unnoticed": unnoticed, "listed": len(listed())}
-
-
-def _parsed(stated: Stated) -> Claim | None:
-    try:
-        return parse(stated.text, id=stated.id)
-    except Unparsed:
-        return None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from likewise.claims.limits import CLAIMS, DOCUMENT
+from likewise.claims.language.limits import CLAIMS, DOCUMENT
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

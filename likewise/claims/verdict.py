@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from likewise.claims.claim import VerdictName
+from likewise.claims.language.claim import VerdictName
 
 
 class Undecided(Exception):

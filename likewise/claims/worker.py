@@ -6,12 +6,13 @@ It never runs code of a claim: that is done in yet another process, by `confined
 import importlib
 import json
 import sys
+import time
 from dataclasses import asdict, replace
 from typing import Any, TextIO
 
-from likewise.claims.engines import decide
-from likewise.claims.parser import parse
-from likewise.claims.tokens import Unparsed
+from likewise.claims.engines import CONFINED, COUNTS, decide
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unparsed
 from likewise.claims.verdict import Finding
 
 MEMORY = {"pure": 2 << 30, "torch": 6 << 30}  # bytes of address space
@@ -26,7 +27,7 @@ def main(kind: str) -> None:
         import torch
 
         torch.set_num_threads(1)
-        for name in ("confined", "counts"):
+        for name in (CONFINED, COUNTS):
             importlib.import_module(f"likewise.claims.{name}")
     _say(out, {"ready": True})
     for line in sys.stdin:
@@ -35,6 +36,7 @@ def main(kind: str) -> None:
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
     """The finding for one claim, as plain data; whatever goes wrong is a reason, not an end."""
+    started = time.monotonic()
     try:
         claim = replace(parse(question["text"], id=question["id"]), seed=question["seed"], budget=question["budget"])
         found = decide(claim, allow_code=question["allow_code"], folder=question["folder"])
@@ -44,7 +46,8 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         found = Finding("inconclusive", "none", "out of memory", engine="")
     except Exception as error:  # a fault of an engine must not pass for a verdict
         found = Finding("inconclusive", "none", f"internal error: {type(error).__name__}: {error}", engine="")
-    return {"finding": asdict(found), "versions": _versions()}
+    seconds = round(time.monotonic() - started, 3)
+    return {"finding": asdict(found), "versions": _versions(), "seconds": seconds}
 
 
 def _say(out: TextIO, data: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from likewise.claims.limits import CLAIMS
+from likewise.claims.language.limits import CLAIMS
 from likewise.claims.stated import Entry, Misread
 
 FIELD = re.compile(r"[a-z]+")

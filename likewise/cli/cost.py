@@ -117,7 +117,7 @@ def _program(text: str, streamed: bool) -> tuple[str, tuple[str, ...], Callable[
         require(not streamed, "cost", "--streamed", "be for registered programs", text)
         function = _function(text)
         return text, tuple(inspect.signature(function).parameters), function
-    from likewise.claims.programs import PROGRAMS
+    from likewise.claims.programs.registry import PROGRAMS
 
     whole = [name for name in PROGRAMS if name == text]
     ends = [name for name in PROGRAMS if name.endswith(f".{text}")]

@@ -142,14 +142,12 @@ def _warm_up() -> None:
 def _same_everywhere() -> Generator[None, None, None]:
     """Settings under which counts do not depend on what is installed or on who calls."""
     _warm_up()
-    fast, collects = torch.backends.mha.get_fastpath_enabled(), gc.isenabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # one fused operation of which nobody knows the cost
+    collects = gc.isenabled()
     gc.disable()  # what is alive would depend on when it runs
     try:
         with torch.enable_grad(), torch.backends.opt_einsum.flags(enabled=False):
             yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
         if collects:
             gc.enable()
 

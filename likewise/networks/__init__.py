@@ -1,22 +1,29 @@
 """Images or tokens to embeddings, with named segments; attention is a part that can be looked at and replaced."""
 
 from likewise.networks.attends import Captured, Recorder, attentions, capture, with_attends
+from likewise.networks.embedder import Embedder, embedder
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.language import ByteModel
 from likewise.networks.resnet import resnet8, resnet14, resnet20, resnet32, resnet50, resnet56
 from likewise.networks.segments import Network
 from likewise.networks.transformer import Block
 from likewise.networks.vit import VisionTransformer, vit
+from likewise.networks.weights import Saved, build_network, load_network, save_network
 
 __all__ = [
     "Block",
     "ByteModel",
     "Captured",
+    "Embedder",
     "Network",
     "Recorder",
+    "Saved",
     "VisionTransformer",
     "attentions",
+    "build_network",
     "capture",
+    "embedder",
+    "load_network",
     "nn1",
     "nn2",
     "nn3",
@@ -29,6 +36,7 @@ __all__ = [
     "resnet32",
     "resnet50",
     "resnet56",
+    "save_network",
     "vit",
     "with_attends",
 ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.render import PAGE, REGIONS, RESULTS, render
+from benchmarks.render import METRIC_PAGE, METRIC_REGIONS, PAGE, REGIONS, RESULTS, render
 
 EMPTY = "\n".join(f"before\n<!-- {name}: begin -->\n<!-- {name}: end -->\nafter" for name in REGIONS)
 
@@ -55,6 +55,8 @@ ERROR = {
 def test_the_page_is_what_the_committed_results_give() -> None:
     page = PAGE.read_text()
     assert render(page) == page, "run: python -m benchmarks.render"
+    page = METRIC_PAGE.read_text()
+    assert render(page, regions=METRIC_REGIONS) == page, "run: python -m benchmarks.render"
 
 
 def test_a_number_edited_by_hand_is_found() -> None:
@@ -104,6 +106,22 @@ ERROR_LINES = [
 def test_results_are_rendered(name: str, facts: dict[str, object], lines: list[str], tmp_path: Path) -> None:
     (tmp_path / f"{name}.json").write_text(json.dumps(facts))
     found = render(EMPTY, tmp_path).splitlines()
+    assert [line for line in lines if line not in found] == []
+
+
+def test_mining_is_rendered(tmp_path: Path) -> None:
+    facts = {
+        "machine": MACHINE,
+        "problem": {"E": 5, "faces": 3, "margin": 0.2, "dtype": "float32"},
+        "demands": [demand(True)],
+        "times": [{"task": "mine", **TIME, "extra_bytes": 2**20}],
+        "versions": ["one"],
+        "notes": ["it rained"],
+    }
+    (tmp_path / "mining.json").write_text(json.dumps(facts))
+    page = "<!-- mining: begin --><!-- mining: end -->"
+    found = render(page, tmp_path, METRIC_REGIONS).splitlines()
+    lines = [SPEED_LINES[0], "| Elu | mine | 128 | 1.23 (200) | 3 | 1.0 |", "Note: it rained"]
     assert [line for line in lines if line not in found] == []
 
 

@@ -8,7 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from likewise.claims.tree import Binary, Call, Chain, Index, Join, Name, Negative, Node, Number, Text, Transpose
+from likewise.claims.language.tree import (
+    Binary,
+    Call,
+    Chain,
+    Index,
+    Join,
+    Name,
+    Negative,
+    Node,
+    Number,
+    Text,
+    Transpose,
+)
 
 OPERATORS = {
     "+": np.add,

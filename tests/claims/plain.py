@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import product
 
-from likewise.claims.claim import Claim
-from likewise.claims.parser import parse
+from likewise.claims.language.claim import Claim
+from likewise.claims.language.parser import parse
 
 
 def value(text: str, sizes: Mapping[str, int | Fraction]) -> Fraction:

@@ -50,7 +50,7 @@ COUNTED = """
 82 holds: SQUARE | assert: peak in O(max(N*D^2, D^3)) -> peak =
 83 refuted: SQUARE | assert: peak in O(max(N*D, D^3)) -> memory: streamed
 83 holds: SQUARE | memory: streamed | assert: peak in O(max(N*D, D^3)) -> peak =
-84 refuted: SQUARE | assert: cost in Omega(cost(attention.softmax)) -> escapes along N=t
+84 refuted: SQUARE | assert: cost in Omega(cost(attention.softmax)) -> holds assuming N <= D^2
 84 holds: SQUARE; N <= D^2 | assert: cost in Omega(cost(attention.softmax))
 84 refuted: SQUARE | assert: cost in O(cost(attention.softmax)) -> D^2 <= N
 84 holds: SQUARE; N >= D^2 | assert: cost in O(cost(attention.softmax))

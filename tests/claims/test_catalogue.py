@@ -10,11 +10,11 @@ from functools import cache
 import pytest
 
 from likewise.claims import Stated, Verdict, check_claims
-from likewise.claims.claim import Claim, Compares
-from likewise.claims.parser import parse
+from likewise.claims.language.claim import Claim, Compares
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unparsed
+from likewise.claims.language.tree import Name, Number
 from likewise.claims.rows import FOLDER, catalogue_claims, rows, totals
-from likewise.claims.tokens import Unparsed
-from likewise.claims.tree import Name, Number
 
 KINDS = {"h": "holds", "r": "refuted", "c": "conditional", "u": "unsupported"}
 

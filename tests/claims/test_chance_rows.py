@@ -3,7 +3,7 @@
 import pytest
 
 from likewise.claims import engines
-from likewise.claims.parser import parse
+from likewise.claims.language.parser import parse
 
 LOGITS = "given: mu in R^D; s in R; q, k ~ N(mu, s^2*I(D))\n"
 STANDARD = "given: t in R; q, k ~ N(0, I(D))\n"

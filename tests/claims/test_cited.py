@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.cited import decide, digits
-from likewise.claims.claim import Compares
-from likewise.claims.parser import parse
-from likewise.claims.spans import ends_of, evaluate, point
-from likewise.claims.tree import Node
+from likewise.claims.arithmetic.cited import decide, digits
+from likewise.claims.arithmetic.spans import ends_of, evaluate, point
+from likewise.claims.language.claim import Compares
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tree import Node
 from likewise.claims.verdict import Finding, Undecided
 
 TABLE_5 = "source: {title: FaceNet, place: Table 5, cells: {a: 87.9, b: 85.6, s: 1.9, t: 2.0}}"

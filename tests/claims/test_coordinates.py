@@ -9,14 +9,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from likewise.claims import arrays, balls
-from likewise.claims.arrays import Array
-from likewise.claims.coordinates import BALLS, Coordinates
-from likewise.claims.exponomials import Atom, form, of_atom
-from likewise.claims.invariants import Invariants, Vector, named
-from likewise.claims.parser import parse
-from likewise.claims.questions import question
-from likewise.claims.tree import Node
+from likewise.claims.algebra import arrays, balls
+from likewise.claims.algebra.arrays import Array
+from likewise.claims.algebra.coordinates import BALLS, Coordinates
+from likewise.claims.algebra.exponomials import Atom, form, of_atom
+from likewise.claims.algebra.invariants import Invariants, Vector, named
+from likewise.claims.algebra.questions import question
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tree import Node
 from likewise.claims.verdict import Undecided
 from tests.claims.floats import number
 

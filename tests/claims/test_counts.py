@@ -3,10 +3,10 @@ from fractions import Fraction
 import pytest
 import torch
 
-from likewise.claims.counts import decide, percent
 from likewise.claims.engines import decide as decide_by_engines
-from likewise.claims.parser import parse
-from likewise.claims.programs import PROGRAMS, register, register_counter
+from likewise.claims.growth.counts import decide, percent
+from likewise.claims.language.parser import parse
+from likewise.claims.programs.registry import PROGRAMS, register, register_counter
 from likewise.claims.verdict import Finding, Undecided
 from tests.claims.rows import COUNTED, LOGICAL, rows
 
@@ -108,6 +108,11 @@ def test_two_programs_are_compared_in_one_unit():
     assert "cost(attention.softmax) = N^2*D + N^2*M mac" in found.detail
     with pytest.raises(Undecided, match="unit missing"):
         decided("sizes: N, D, M | assert: cost(attention.softmax) < cost(attention.quadratic)")
+
+
+def test_term_of_a_maximum_has_the_coefficient_it_is_first_seen_with():
+    found = decided("of: attention.softmax | sizes: N, D, M | assert: peak in O(N*D + N*M)")
+    assert found.detail.startswith("2*N^2 escapes along N=t (ratio ~ t); peak = max(2*N^2 + 2*N*D + N*M, N^2 + ")
 
 
 def test_other_variant_is_suggested_only_where_it_satisfies_the_bound():

@@ -44,8 +44,8 @@ def test_the_lists_on_the_page_are_read() -> None:
 
 
 def test_every_function_and_every_field_is_on_the_page() -> None:
-    from likewise.claims.parser import CHOICES, FREE_TEXT, NUMBERS
-    from likewise.claims.tree import FUNCTIONS
+    from likewise.claims.language.parser import CHOICES, FREE_TEXT, NUMBERS
+    from likewise.claims.language.tree import FUNCTIONS
 
     words = set(re.findall(r"\w+", PAGE))
     assert {*FUNCTIONS, *CHOICES, *FREE_TEXT, *NUMBERS} - words == set()

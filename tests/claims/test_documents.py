@@ -18,8 +18,8 @@ from likewise.claims.documents import (
     yaml_claims,
 )
 from likewise.claims.escaping import printable
-from likewise.claims.limits import CLAIMS, DOCUMENT
-from likewise.claims.parser import parse
+from likewise.claims.language.limits import CLAIMS, DOCUMENT
+from likewise.claims.language.parser import parse
 from likewise.claims.stated import Stated
 
 TRUE = "assert: 1 == 1"

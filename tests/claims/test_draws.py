@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.claim import Compares
-from likewise.claims.draws import FUNCTIONS, Range, Scope, as_range, constant
-from likewise.claims.parser import parse
-from likewise.claims.tree import FUNCTIONS as LANGUAGE
-from likewise.claims.tree import Chain, Node
+from likewise.claims.chance.draws import FUNCTIONS, Range, Scope, as_range, constant
+from likewise.claims.language.claim import Compares
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tree import FUNCTIONS as LANGUAGE
+from likewise.claims.language.tree import Chain, Node
 from likewise.claims.verdict import Undecided
 
 Q, K, A, S = np.array([1.0, -2.0, 3.0]), np.array([0.5, 4.0, -1.0]), np.arange(9.0).reshape(3, 3), np.array(2.0)

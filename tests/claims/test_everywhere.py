@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.everywhere import decide
-from likewise.claims.parser import parse
+from likewise.claims.growth.everywhere import decide
+from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Finding, Undecided
 from tests.claims.plain import box, claim, satisfied, value
 

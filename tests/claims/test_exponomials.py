@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.balls import PRECISIONS, ball, decimal, enclose, sign
-from likewise.claims.elementary import absolute, cos, log, maximum, sin, sqrt, substitute
-from likewise.claims.exponomials import Atom, Form, exp, form, of_atom, power, root, size, variable
-from likewise.claims.limits import DEGREE
+from likewise.claims.algebra.balls import PRECISIONS, ball, decimal, enclose, sign
+from likewise.claims.algebra.elementary import absolute, cos, log, maximum, sin, sqrt, substitute
+from likewise.claims.algebra.exponomials import Atom, Form, exp, form, of_atom, power, root, size, variable
+from likewise.claims.algebra.printing import text, value_text
+from likewise.claims.language.limits import DEGREE
 from likewise.claims.verdict import Undecided
 
 X, Y = Atom("variable", "x"), Atom("variable", "y")
@@ -43,9 +44,9 @@ def forms() -> st.SearchStrategy[tuple[Form, str]]:
 def test_an_enclosure_contains_the_value(pair: tuple[Form, str], a: Fraction, b: Fraction) -> None:
     import sympy
 
-    value, text = pair
+    value, written = pair
     names = {"x": sympy.Rational(a.numerator, a.denominator), "y": sympy.Rational(b.numerator, b.denominator)}
-    exact = sympy.sympify(text, locals=names)  # ty: ignore[no-matching-overload]
+    exact = sympy.sympify(written, locals=names)  # ty: ignore[no-matching-overload]
     number = Fraction(str(sympy.N(exact, 40)))
     found = enclose(value, {X: ball(a), Y: ball(b)})
     near = ball(number, 128) + ball(0, 128).ctx.mpf([-1e-35, 1e-35])  # the reader is rounded too
@@ -146,3 +147,17 @@ def test_growth_is_bounded_before_expanding() -> None:
 def test_decimals_are_printed_with_six_digits() -> None:
     assert decimal(exp(-sqrt(2) * Fraction(1, 2))) == "0.493069"
     assert decimal(form(Fraction(1, 3))) == "1/3"
+
+
+def test_forms_are_printed_in_the_language_of_claims() -> None:
+    def dot(*names: str) -> Form:
+        return of_atom(Atom("invariant", "D", names=tuple(sorted(names))))
+
+    distance = dot("q", "q") - 2 * dot("q", "k") + dot("k", "k")
+    assert text(exp(-sqrt(D) * distance / 2), ("q", "k")) == "exp(-sqrt(D)*sqnorm(q - k)/2)"
+    assert text(distance + 4 * dot("q", "k")) == "sqnorm(k + q)"
+    assert text(distance + dot("q", "k"), ("q", "k")) == "sqnorm(k) - dot(q, k) + sqnorm(q)"
+    assert text(3 * x * cos(y - x) + sin(y - x)) == "3*x*cos(x - y) - sin(x - y)"
+    assert text(D * variable("s") ** 4 + 2 * variable("s") ** 2 * dot("mu", "mu")) == "D*s^4 + 2*sqnorm(mu)*s^2"
+    assert text(variable("q", 2) / sqrt(2) - Fraction(1, 3)) == "sqrt(2)*q[2]/2 - 1/3"
+    assert value_text(exp(-sqrt(2) / 4)) == "exp(-sqrt(2)/4) = 0.702189"

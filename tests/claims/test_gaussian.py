@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims import sampling
-from likewise.claims.claim import Claim, Compares
-from likewise.claims.draws import Scope, as_range, constant
-from likewise.claims.exponomials import Atom, Form, form, of_atom, size, variable
-from likewise.claims.gaussian import _at, _for_every_size, decide
-from likewise.claims.laws import draw
-from likewise.claims.moments import Normals, Sign, UniformNumber
-from likewise.claims.parser import parse
+from likewise.claims.algebra.exponomials import Atom, Form, form, of_atom, size, variable
+from likewise.claims.chance import sampling
+from likewise.claims.chance.draws import Scope, as_range, constant
+from likewise.claims.chance.gaussian import _at, _for_every_size, decide
+from likewise.claims.chance.laws import draw
+from likewise.claims.chance.moments import Normals, Sign, UniformNumber
+from likewise.claims.chance.wick import SignVector
+from likewise.claims.language.claim import Claim, Compares
+from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Finding, Undecided, Verdict
-from likewise.claims.wick import SignVector
 
 FEATURES = "given: q, k in R^D; w ~ N(0, {law})\nassert: E[cos(dot(w, q - k))] == exp(-sqnorm(q - k)/(2*sqrt(D)))"
 LOGITS = "given: mu in R^D; s in R; q, k ~ N(mu, s^2*I(D))\n"

@@ -5,10 +5,10 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
-from likewise.claims.identities import decide, proved, proved_at
-from likewise.claims.parser import parse
-from likewise.claims.questions import Question, question
-from likewise.claims.stability import lengths
+from likewise.claims.algebra.identities import decide, proved, proved_at
+from likewise.claims.algebra.questions import Question, question
+from likewise.claims.algebra.stability import lengths
+from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Undecided
 from tests.claims.floats import clearly_false, number
 
@@ -87,6 +87,7 @@ def test_identities_are_proved_for_every_size(left: str, right: str) -> None:
         "sum(0*q + 1) == 1",  # true at D = 1, the degree of the difference
         "dot(ones(D), ones(D)) == 4",
         "dot([q, 1], [1, k]) == sum(q) + k[1]",
+        "dot([q, 1], [1, q]) == sum(q) + sum(pairs(q))",  # true at D = 2, the degree
         "mean(q) == sum(q)/2",
         "tr(I(D)) == 1",
         "max(q) == sum(q)",
@@ -134,6 +135,10 @@ def test_assumptions_are_used_and_needed(assumption: str, claim: str) -> None:
     given_ = "given: q, mu in R^D; s in R"
     assert proved(ask(f"{given_}\nassume: {assumption}\nassert: {claim}"))
     assert proved(ask(f"{given_}\nassert: {claim}")) is None
+
+
+def test_a_bound_below_zero_is_no_sign() -> None:
+    assert proved(ask("given: s in R\nassume: s >= -1\nassert: sqrt(s^2) == s")) is None
 
 
 def test_a_size_of_one_claim_may_equal_another() -> None:

@@ -6,16 +6,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from likewise.claims import balls
-from likewise.claims.elementary import cos, derivative, log, sin, sqrt
+from likewise.claims.algebra import balls
+from likewise.claims.algebra.elementary import cos, derivative, log, sin, sqrt
+from likewise.claims.algebra.exponomials import Atom, Form, exp, of_atom
+from likewise.claims.algebra.intervals import decide as by_intervals
+from likewise.claims.algebra.intervals import subdivided
+from likewise.claims.algebra.questions import question
+from likewise.claims.algebra.signs import ANY, largest, of_names, plus, times
+from likewise.claims.algebra.squares import is_sum_of_squares
 from likewise.claims.engines import decide
-from likewise.claims.exponomials import Atom, Form, exp, of_atom
-from likewise.claims.intervals import decide as by_intervals
-from likewise.claims.intervals import subdivided
-from likewise.claims.parser import parse
-from likewise.claims.questions import question
-from likewise.claims.signs import ANY, largest, plus, times
-from likewise.claims.squares import is_sum_of_squares
+from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Undecided
 
 X = Atom("variable", "x")
@@ -92,6 +92,15 @@ def test_signs_of_sums_and_products_miss_none(combine, operation) -> None:
         seen = {int(np.sign(operation(a, b))) for s in left for t in right for a in numbers[s] for b in numbers[t]}
         assert combine(left, right) == seen
     assert largest([ANY, frozenset({0})]) == {0, 1}
+
+
+@pytest.mark.parametrize("comparison", ["<", "<=", ">", ">=", "!="])
+@pytest.mark.parametrize("bound", [-2, -0.5, 0, 0.5, 2])
+def test_an_assumption_leaves_exactly_the_signs_it_allows(comparison: str, bound: float) -> None:
+    asked = question(parse(f"given: x in R\nassume: x {comparison} {bound}\nassert: x == 0"))
+    assert asked is not None
+    kept = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "!=": np.not_equal}[comparison]
+    assert of_names(asked)["x"] == {int(np.sign(x)) for x in np.linspace(-4, 4, 65) if kept(x, bound)}
 
 
 def test_squares_are_recognised_exactly() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.linear import Certificate, Form, Row, lattice, small_solution, solve
+from likewise.claims.growth.linear import Certificate, Form, Row, lattice, small_solution, solve
 from likewise.claims.verdict import Undecided
 
 NAMES = "xyz"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.orders import decide, primitive
-from likewise.claims.parser import parse
-from likewise.claims.powers import magnitude
-from likewise.claims.tree import Binary, Name
+from likewise.claims.growth.orders import decide, primitive
+from likewise.claims.growth.powers import magnitude
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tree import Binary, Name
 from likewise.claims.verdict import Finding, Undecided
 from tests.claims.plain import box, claim, satisfied, value
 
@@ -98,6 +98,8 @@ def test_minimum_is_bounded_by_what_bounds_either_and_bounds_only_what_both_do(f
         ("sizes: N, D\nassert: N*sqrt(D) in O(N*D)", "term by term: N*D^(1/2) <= N*D"),
         ("sizes: N, D\nassume: 4*N <= D; D <= 5*N\nassert: D^2 in O(N*D)", "term by term: D^2 <= N*D"),
         ("sizes: n, D = 64\nassert: n*D in O(n)", "term by term"),
+        ("sizes: N, D, M\nassume: N*D == M\nassert: M in O(N*D)", "term by term: M <= N*D"),
+        ("sizes: N, D, M\nassume: N*D == M\nassert: N*D in O(M)", "term by term: N*D <= M"),
         ("sizes: N, D, M\nassume: N >= max(D, M)\nassert: D*M in O(N^2)", "term by term: D*M <= N^2"),
         ("sizes: N, D, M\nassert: N/(D + M) in O(N/D)", "linear program in the logarithms of the sizes"),
         ("sizes: N\nassume: N >= 2\nassert: N*(N - 1) in Omega(N^2)", "term by term"),
@@ -117,8 +119,17 @@ def test_bound_that_holds_says_why(text, detail):
             "N*D^(1/2) escapes along D=t (ratio ~ t^(1/2)); holds assuming D <= 1",
         ),
         ("sizes: N, D\nassume: N >= 3*D; N <= 4*D\nassert: N*D in O(N)", "N*D escapes along N=3*t, D=t (ratio ~ t)"),
+        (
+            "sizes: N, D, M\nassume: N <= D + M\nassert: N^2 in O(N*D)",
+            "N^2 escapes along N=M=t (ratio ~ t); holds assuming N <= D",
+        ),
+        (
+            "sizes: N, D, M\nassert: N*D + N*M in O(N + N^2)",
+            "N*D escapes along D=t (ratio ~ t); holds assuming D <= N, M <= N",
+        ),
         ("sizes: N\nassert: N^2 in Omega(N^3)", "N^3 of the bound escapes along N=t (ratio ~ t)"),
         ("sizes: N\nassert: N*(N - 1) in Omega(N^2)", "N=1: N^2 - N = 0"),
+        ("sizes: N, D\nassert: N^2 in O(N^2*D - N^2 + 1)", "N^2 escapes along N=t (ratio ~ t^2)"),
         ("sizes: d, h, k = d/h\nassert: d in O(k)", "d escapes along d=h=t, k=1 (ratio ~ t); holds assuming h <= 1"),
         ("sizes: N, M\nassert: N^2 - N*M + M in O(N)", "N^2 escapes along N=t (ratio ~ t)"),
         ("sizes: h, k, d = h + k\nassert: d in O(h)", "d escapes along k=t, d=t + 1, h=1 (ratio ~ t)"),

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.claim import Cell, Claim, Compares, Size
-from likewise.claims.limits import SOURCE
-from likewise.claims.parser import parse
-from likewise.claims.tokens import Unparsed
-from likewise.claims.tree import Binary, Call, Chain, Join, Name, Negative, Node, Number, Transpose
+from likewise.claims.language.claim import Cell, Claim, Compares, Size
+from likewise.claims.language.limits import SOURCE
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unparsed
+from likewise.claims.language.tree import Binary, Call, Chain, Join, Name, Negative, Node, Number, Transpose
 from tests.claims.trees import chains, nodes
 
 HEADER = "given: x, y in R\nsizes: D, N\n"

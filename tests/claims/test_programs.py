@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from likewise.attention import Fourier, Polynomial, Quadratic, kernel_attention, linear_attention, softmax_attention
-from likewise.claims.programs import PROGRAMS, Program, program, register, register_counter
+from likewise.claims.programs.registry import PROGRAMS, Program, program, register, register_counter
 from likewise.cost import break_even, cost, cost_polynomial
 from tests.house.test_lightness import heavy_imports
 from tests.tolerance import assert_close
@@ -124,7 +124,9 @@ def test_costs_are_those_of_the_reference(name: str, memory: Any) -> None:
     ],
 )
 def test_networks_cost_what_their_tables_say(name: str, params: int, macs: int) -> None:
-    found = cost(*program(name).make()())
+    network, image = program(name).make()()
+    found = cost(network, image)
+    assert not network.training
     assert (found.params, found.macs) == (params, macs)
 
 
@@ -175,7 +177,9 @@ def test_layers_of_nn1_are_rows_or_those_with_weights() -> None:
 
 
 def test_listing_programs_imports_nothing_heavy() -> None:
-    listing = "from likewise.claims.programs import PROGRAMS; [(p.sizes, p.variants) for p in PROGRAMS.values()]"
+    listing = (
+        "from likewise.claims.programs.registry import PROGRAMS; [(p.sizes, p.variants) for p in PROGRAMS.values()]"
+    )
     assert heavy_imports(listing) == set()
 
 
@@ -183,7 +187,7 @@ def test_listing_programs_imports_nothing_heavy() -> None:
 def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Program]:
     """What a test registers is gone after it."""
     own = dict(PROGRAMS)
-    monkeypatch.setattr("likewise.claims.programs.PROGRAMS", own)
+    monkeypatch.setattr("likewise.claims.programs.registry.PROGRAMS", own)
     return own
 
 

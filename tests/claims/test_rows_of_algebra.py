@@ -2,8 +2,8 @@
 
 import pytest
 
-from likewise.claims import identities, intervals, witnesses
-from likewise.claims.parser import parse
+from likewise.claims.algebra import identities, intervals, witnesses
+from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Finding
 
 QK = "given: q, k in R^D"

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from likewise.claims.claim import Claim
-from likewise.claims.draws import Scope, constant
-from likewise.claims.laws import draw, support
-from likewise.claims.parser import parse
-from likewise.claims.places import candidates
-from likewise.claims.random_programs import KEYS, QUERY, VALUES, positive_features_r4
-from likewise.claims.sampling import decide
+from likewise.claims.chance.draws import Scope, constant
+from likewise.claims.chance.laws import draw, support
+from likewise.claims.chance.places import candidates
+from likewise.claims.chance.random_programs import KEYS, QUERY, VALUES, positive_features_r4
+from likewise.claims.chance.sampling import decide
+from likewise.claims.language.claim import Claim
+from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Finding, Undecided
 
 FEATURES = "given: q, k in R^D; w ~ N(0, {law})\nassert: E[cos(dot(w, q - k))] == exp(-sqnorm(q - k)/(2*sqrt(D)))"

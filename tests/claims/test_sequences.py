@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.sequences import Betting, ConfidenceSequence, average
+from likewise.claims.chance.sequences import Betting, ConfidenceSequence, average
 
 D, ALPHA = 16, 1e-6
 

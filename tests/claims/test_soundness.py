@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.claims import balls
+from likewise.claims.algebra import balls
 from likewise.claims.engines import decide
-from likewise.claims.parser import parse
-from likewise.claims.tokens import Unparsed
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unparsed
 from likewise.claims.verdict import Finding
 
 

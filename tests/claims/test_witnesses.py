@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from likewise.claims.algebra.points import Level, finite, points, sizes
+from likewise.claims.algebra.questions import Question, question
+from likewise.claims.algebra.suggestions import suggested
+from likewise.claims.algebra.witnesses import array_text, is_proved, search, violation
+from likewise.claims.algebra.witnesses import decide as by_witnesses
 from likewise.claims.engines import decide
-from likewise.claims.parser import parse
-from likewise.claims.points import Level, finite, points, sizes
-from likewise.claims.questions import Question, question
-from likewise.claims.suggestions import suggested
+from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Verdict
-from likewise.claims.witnesses import array_text, is_proved, search, violation
-from likewise.claims.witnesses import decide as by_witnesses
 from tests.claims.floats import clearly_false, number
 
 QK = "given: q, k in R^D"
@@ -166,6 +166,10 @@ def test_the_missing_assumption_is_suggested(text: str, suggestions: list[str]) 
 
 def test_true_for_smaller_sizes_is_said_only_when_proved() -> None:
     assert decide(parse(f"{QK}\nassert: dot(q, k) == dot(q, q)")).detail.startswith("D=1 q=(1) k=(0): 0 != 1")
+    open_at_one = "sum(relu(q)) - sum(relu(-q)) + (D - 1)*sum(q) == sum(q)"  # true there, but max is opaque
+    found = by_witnesses(parse(f"given: q in R^D\nassert: {open_at_one}"))
+    assert found is not None
+    assert found.detail == "D=2 q=(1,0): 2 != 1"
     three = decide(parse("given: q in R^D\nassume: D >= 3\nassert: sum(q) == 0"))
     assert "true for" not in three.detail
 

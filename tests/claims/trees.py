@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from likewise.claims.expressions import COMPARISONS
-from likewise.claims.tree import (
+from likewise.claims.language.expressions import COMPARISONS
+from likewise.claims.language.tree import (
     Binary,
     Call,
     Chain,

@@ -79,6 +79,16 @@ def test_the_peak_of_a_loop_is_fitted_by_place() -> None:
     assert growth.text("elementwise") == "2*N*D"
 
 
+def test_of_a_loop_the_largest_turn_counts() -> None:
+    def shrinking(x: Tensor) -> None:
+        for start in range(len(x)):
+            rest = x[start:] * 2
+        del rest
+
+    growth = cost_polynomial(lambda N: (shrinking, torch.empty(N)), "N", quantities=["peak"])
+    assert growth.text("peak") == "3*N - 1"  # x, the first rest, and the second, shorter by one
+
+
 def test_events_that_come_and_go_are_refused() -> None:
     def make(n: int) -> tuple[Any, ...]:
         return (lambda x: x.exp() if n % 2 else x.sin()), torch.empty(n)

@@ -1,8 +1,8 @@
 """The front door opens at once: torch and its kind are imported by what needs them, not by what stands before."""
 
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -36,17 +36,18 @@ def test_help_answers_at_once() -> None:
 
 
 def test_a_slow_answer_is_found() -> None:
-    command = [sys.executable, "-c", "import time; time.sleep(0.1)"]
+    command = [sys.executable, "-c", "for _ in range(10**7): pass"]
     assert best_seconds(command, enough=0.05, runs=2) > 0.05
 
 
 def best_seconds(command: list[str], *, enough: float, runs: int = 10) -> float:
-    """The fastest of several runs, for the machine may be busy; stops at the first that is fast enough."""
+    """Processor time of the fastest of several runs, for the machine may be busy; stops when one is fast enough."""
     best = float("inf")
     for _ in range(runs):
-        started = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, capture_output=True, check=True)
-        best = min(best, time.perf_counter() - started)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         if best < enough:
             break
     return best

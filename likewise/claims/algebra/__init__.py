@@ -1,0 +1,1 @@
+"""Exact algebra: one normal form, proofs for every size, counterexamples, intervals."""

@@ -1,0 +1,208 @@
+"""Counterexamples: points of a lattice at which a comparison fails in exact arithmetic, the simplest one first."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import chain
+
+from likewise.claims.algebra.arrays import Array, Entry
+from likewise.claims.algebra.balls import decimal
+from likewise.claims.algebra.coordinates import Coordinates, sign, violated
+from likewise.claims.algebra.exponomials import form
+from likewise.claims.algebra.identities import proved, proved_at
+from likewise.claims.algebra.points import WHOLE, Level, all_levels, finite, levels, ordered, points, sizes
+from likewise.claims.algebra.printing import value_text
+from likewise.claims.algebra.questions import Question, question
+from likewise.claims.algebra.suggestions import suggested
+from likewise.claims.language.claim import Between, Claim, Integers, OneOf
+from likewise.claims.language.tree import Chain, Comparison, Node, Number, fraction_text
+from likewise.claims.verdict import Finding, Undecided
+
+CONTRARY: dict[Comparison, str] = {"==": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+SHARE = 0.3  # of the budget that the search may take
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A point, and what is seen there: `7 != 9`."""
+
+    lengths: Mapping[str, int]
+    values: tuple[tuple[str, Array], ...]
+    seen: str
+
+    def named(self) -> tuple[tuple[str, str], ...]:
+        """Names and values, sizes first."""
+        lengths = ((name, str(n)) for name, n in self.lengths.items())
+        return (*lengths, *((name, array_text(value)) for name, value in self.values))
+
+    def __str__(self) -> str:
+        where = " ".join(f"{name}={value}" for name, value in self.named())
+        return f"{where}: {self.seen}" if where else self.seen
+
+
+@dataclass
+class Search:
+    """The first witness found, and how much was tried."""
+
+    witness: Witness | None = None
+    tried: int = 0  # points at which every assumption holds and both sides are defined
+    complete: bool = False  # whether that was every point
+    reason: str = ""  # why some point could not be judged
+
+
+Judge = Callable[[Coordinates], str | None]  # what is seen at a point that violates, None where nothing is violated
+
+
+def decide(claim: Claim) -> Finding | None:
+    """Refuted by the simplest counterexample; proved if the domain is finite and was tried whole."""
+    asked = question(claim)
+    if asked is None or ((asked.variables or asked.sizes) and proved(asked) is not None):
+        return None
+    found = search(asked, lambda at: violation(at, asked.chain))
+    if found.witness:
+        return refuted(asked, found.witness, is_proved)
+    if found.complete and found.tried and not found.reason:
+        cases = f"all {found.tried} cases" if asked.variables else _shown(asked)
+        return Finding("holds", "proved", cases, engine="witness")
+    if not found.tried:
+        raise Undecided(found.reason or "no point that was tried satisfies the assumptions")
+    return None
+
+
+def _shown(asked: Question) -> str:
+    """A true chain of numbers with its values: 4 == 4."""
+    at = asked.complete({}, {})
+    terms = [array_text(at.evaluate(term)) for term in asked.chain.terms]
+    rest = (f" {comparison} {term}" for comparison, term in zip(asked.chain.comparisons, terms[1:], strict=True))
+    return terms[0] + "".join(rest)
+
+
+def is_proved(claim: Claim) -> bool:
+    """Whether the claim is proved for its whole domain."""
+    asked = question(claim)
+    return asked is not None and proved(asked) is not None
+
+
+def search(asked: Question, judge: Judge) -> Search:
+    """Try whole numbers at every size, then other rationals, until the judge sees a violation."""
+    ends, found, complete = time.process_time() + SHARE * asked.claim.budget, Search(), finite(asked)
+    for stage in _stages(asked, complete):
+        for lengths in sizes(asked):
+            try:
+                for values in chain.from_iterable(points(asked, lengths, level) for level in stage):
+                    if time.process_time() > ends:
+                        found.reason = found.reason or "the search for a counterexample took too long"
+                        return found
+                    seen = _judged(asked, values, lengths, judge, found)
+                    if seen is not None:
+                        shown = tuple((each.name, values[each.name]) for each in ordered(asked))
+                        found.witness = Witness(lengths, shown, seen)
+                        return found
+            except Undecided as reason:  # no such lengths, or too many entries
+                found.reason = found.reason or str(reason)
+    found.complete = complete
+    return found
+
+
+def _stages(asked: Question, complete: bool) -> Sequence[Sequence[Level]]:
+    """What is tried at every size before anything else is: with several sizes first a few points at each."""
+    if not asked.variables:
+        return [WHOLE[:1]]
+    if complete:
+        return [all_levels(asked)]
+    few = [replace(level, most=level.most // 10 + 1) for level in WHOLE[:3]]
+    return [*([few] if len(asked.sizes) > 1 else []), *levels(asked)]
+
+
+def _judged(
+    asked: Question, values: Mapping[str, Array], lengths: Mapping[str, int], judge: Judge, found: Search
+) -> str | None:
+    try:
+        at = asked.complete(values, lengths)
+        if not admissible(asked, at):
+            return None
+        seen = judge(at)
+        found.tried += 1
+    except (ArithmeticError, IndexError):
+        return None  # undefined here
+    except Undecided as reason:
+        found.reason = found.reason or str(reason)
+        return None
+    return seen
+
+
+def admissible(asked: Question, at: Coordinates) -> bool:
+    """Whether the assumptions hold, and what was solved for is in its domain."""
+    names = {size.name for size in asked.claim.sizes}
+    for name, _ in asked.solved:
+        each, value = asked.claim.variable(name), at.values[name]
+        if name in names and (value.scalar < 1 or Fraction(value.scalar).denominator > 1):
+            return False
+        if each is not None and isinstance(each.kind, Between):
+            ends = (value.scalar - each.kind.lowest, each.kind.highest - value.scalar)
+            if min(map(sign, ends)) < 0:
+                return False
+        if each is not None and isinstance(each.kind, OneOf | Integers):
+            raise Undecided(f"{name} is given by an equation and by a set")
+    return all(violation(at, each) is None for each in asked.assumptions)
+
+
+def violation(at: Coordinates, links: Chain) -> str | None:
+    """What is seen where a comparison of the chain is false: `7 != 9`; None if the chain is true."""
+    place = violated(at, links)
+    if place is None:
+        return None
+    left, right = links.terms[place], links.terms[place + 1]
+    return _seen(left, at.evaluate(left), links.comparisons[place], right, at.evaluate(right))
+
+
+def _seen(left: Node, a: Array, comparison: Comparison, right: Node, b: Array) -> str:
+    if comparison == "!=":
+        return f"{left} = {array_text(a)}" if isinstance(right, Number) else f"{left} = {right} = {array_text(a)}"
+    return f"{array_text(a)} {CONTRARY[comparison]} {array_text(b)}"
+
+
+def array_text(array: Array) -> str:
+    """(1,-1), ((1,0),(0,1)), or just the number."""
+    if not array.shape:
+        return _entry_text(array.scalar)
+    if len(array.shape) == 1:
+        return f"({','.join(map(_entry_text, array.entries))})"
+    step = len(array.entries) // array.shape[0]
+    rows = (Array(array.shape[1:], array.entries[i : i + step]) for i in range(0, len(array.entries), max(step, 1)))
+    return f"({','.join(map(array_text, rows))})"
+
+
+def _entry_text(value: Entry) -> str:
+    if isinstance(value, Fraction | int):
+        return fraction_text(Fraction(value))
+    shown = value_text(value)
+    return shown if len(shown) <= 60 else decimal(form(value))
+
+
+def refuted(asked: Question, witness: Witness, proves: Callable[[Claim], bool], note: str = "") -> Finding:
+    """The finding for a witness: where the claim is true nevertheless, or what it lacks, is said with it.
+
+    `note` stands between, e.g. `exact value ...`; `proves` decides a claim under one more assumption.
+    """
+    smaller = [n for n in _smaller(asked, witness) if proves_at(asked, n)]
+    parts, suggestions = [str(witness), note], suggested(asked.claim, proves)
+    if smaller:
+        parts.append(f"true for {asked.sizes[0]}={','.join(map(str, smaller))}")
+    elif suggestions:
+        parts.append(f"holds assuming {', or '.join(suggestions)}")
+    return Finding(
+        "refuted", "exact witness", "; ".join(filter(None, parts)), "witness", witness.named(), tuple(suggestions)
+    )
+
+
+def _smaller(asked: Question, witness: Witness) -> Iterator[int]:
+    """Sizes below the one of the witness, if there is one size."""
+    if len(asked.sizes) == 1:
+        yield from range(1, witness.lengths[asked.sizes[0]])
+
+
+def proves_at(asked: Question, n: int) -> bool:
+    """Whether the claim is proved where its one size is n."""
+    return proved_at(asked, {asked.sizes[0]: n})

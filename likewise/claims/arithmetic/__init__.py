@@ -1,0 +1,1 @@
+"""Numbers and nothing else: exact arithmetic, and what the rounding of cited numbers leaves open."""

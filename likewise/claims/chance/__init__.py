@@ -1,0 +1,1 @@
+"""Expectations: exactly where a formula serves, by draws with a bounded error where none does."""

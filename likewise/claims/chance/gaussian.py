@@ -1,0 +1,227 @@
+"""Claims with E and Var, exactly: expectations are replaced by their values, and what is left is decided by algebra.
+
+Normal vectors with covariance c·I and signs are averaged for every size at once; anything else at given lengths.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+from likewise.claims.algebra import identities, intervals
+from likewise.claims.algebra.arrays import Array
+from likewise.claims.algebra.coordinates import Coordinates
+from likewise.claims.algebra.exponomials import Form, form
+from likewise.claims.algebra.invariants import Vector
+from likewise.claims.algebra.printing import node_of
+from likewise.claims.algebra.questions import Question, question
+from likewise.claims.algebra.witnesses import is_proved, refuted, search, violation
+from likewise.claims.chance.chances import AtLengths, ForEverySize, Joined, Law, Laws
+from likewise.claims.chance.exact_laws import law_for_every_size, laws_on_coordinates
+from likewise.claims.growth.logic import impossible
+from likewise.claims.language.claim import Claim, Compares
+from likewise.claims.language.expressions import rebuilt
+from likewise.claims.language.parser import nodes, over
+from likewise.claims.language.tree import (
+    Binary,
+    Call,
+    Chain,
+    Join,
+    Moment,
+    Name,
+    Node,
+    Number,
+    Probability,
+    children,
+    names,
+)
+from likewise.claims.verdict import Finding, Undecided
+
+LENGTHS = (1, 2, 3)  # tried one by one where no formula serves every size
+COMBINATIONS = 9
+SHARE = 0.4  # of the budget, for one way of deciding what is left without chance
+
+
+def decide(claim: Claim) -> Finding | None:
+    """Proved, or refuted with a point, where every expectation has an exact value."""
+    stated = [node for part in (claim.relation, *claim.assumptions) for node in nodes(part)]
+    if not isinstance(claim.relation, Compares) or claim.program or not any(map(_chance, stated)):
+        return None
+    try:
+        exact = _for_every_size(claim)
+    except (Undecided, ArithmeticError):
+        try:
+            return _at_lengths(claim)
+        except (ArithmeticError, IndexError) as reason:
+            raise Undecided(f"undefined: {reason}") from None
+    return _settled(claim, exact)
+
+
+def _chance(node: Node) -> bool:
+    return isinstance(node, Moment | Probability) or any(map(_chance, children(node)))
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The claim without chance, and how expectations were taken."""
+
+    claim: Claim
+    method: str
+
+
+def _for_every_size(claim: Claim) -> Exact:
+    at = _plain(claim).invariants()
+    laws, allowed = {}, []
+    values, shapes = dict(at.values), dict(at.shapes)
+    for each in claim.variables:
+        if each.random:
+            law, value, spread = law_for_every_size(each, at)
+            laws[each.name], values[each.name] = (law,), value
+            shapes[each.name] = (value.length,) if isinstance(value, Vector) else ()
+            allowed += [spread] if spread is not None else []
+    found = ForEverySize(values, shapes, Laws(laws))
+    order = [each.name for each in claim.variables]
+    return _rewritten(claim, lambda node: _node(found.evaluate(node), order), found.laws, allowed)
+
+
+def _plain(claim: Claim) -> Question:
+    """The claim's names as they stand, no equation solved."""
+    assert isinstance(claim.relation, Compares)
+    fixed = tuple(each for each in claim.variables if not each.random)
+    return Question(claim, claim.relation.chain, claim.assumptions, fixed, tuple(size.name for size in claim.sizes))
+
+
+def _node(value: Form | Vector | Joined, order: list[str]) -> Node:
+    """A value as an expression of the claim language."""
+    if isinstance(value, Joined):
+        return Join(tuple(_node(part, order) for part in value.parts))
+    if isinstance(value, Form):
+        return node_of(value, order)
+    total: Node = Call("zeros", (node_of(value.length, order),))
+    for vectors, coefficient in value.terms.items():
+        term = node_of(coefficient, order)
+        for name in vectors:
+            term = Binary("*", term, Name(name))
+        total = Binary("+", total, term)
+    return total
+
+
+def _rewritten(claim: Claim, exact: Callable[[Node], Node], laws: Laws, allowed: list[Form]) -> Exact:
+    """The claim with every expectation replaced; a variance that could be negative is assumed not to be."""
+    assert isinstance(claim.relation, Compares)
+    free = {each.name for each in claim.variables if not each.random} | {size.name for size in claim.sizes}
+
+    def change(node: Node) -> Node:
+        if not isinstance(node, Moment | Probability):
+            return rebuilt(node, change)
+        value = exact(node)
+        if not names(value) <= free:
+            raise Undecided(f"{node} has no real value in closed form")
+        return value
+
+    zero = Number(Fraction(0))
+    positive = tuple(Chain((node_of(variance), zero), (">=",)) for variance in allowed)
+    new = replace(
+        claim,
+        relation=over(claim.relation, change),
+        assumptions=tuple(over(chain, change) for chain in claim.assumptions) + positive,
+        variables=tuple(each for each in claim.variables if not each.random),
+        written="",
+        budget=SHARE * claim.budget,
+    )
+    return Exact(new, laws.method)
+
+
+def _settled(claim: Claim, exact: Exact) -> Finding | None:
+    """The finding of the exact engines on the claim without chance, in the words of this one."""
+    if impossible(exact.claim):
+        raise Undecided("nothing satisfies the assumptions, or a law does not exist")
+    found = identities.decide(exact.claim)
+    if found is not None:
+        return replace(found, detail=_relabelled(found.detail, exact.method), engine="gaussian")
+    asked = question(exact.claim)
+    if asked is None:
+        return None
+    tried = search(asked, lambda at: violation(at, asked.chain))
+    if tried.witness:
+        found = refuted(asked, tried.witness, is_proved)
+        if not found.suggestions or "true for" in found.detail:
+            found = refuted(asked, tried.witness, is_proved, note=_value(claim, exact))
+        return replace(found, engine="gaussian")
+    if tried.complete and tried.tried and not tried.reason:
+        return Finding("holds", "proved", f"exactly ({exact.method})", engine="gaussian")
+    found = intervals.decide(exact.claim)
+    return found and replace(found, detail=_relabelled(found.detail, exact.method), engine="gaussian")
+
+
+def _relabelled(detail: str, method: str) -> str:
+    return detail.replace("(normal form", f"({method}") if "(normal form)" in detail else f"{detail}, {method}"
+
+
+def _value(claim: Claim, exact: Exact) -> str:
+    """`exact value ...` of an expectation that stands alone on one side."""
+    assert isinstance(claim.relation, Compares)
+    assert isinstance(exact.claim.relation, Compares)
+    pairs = zip(claim.relation.chain.terms, exact.claim.relation.chain.terms, strict=True)
+    alone = [f"exact value {value}" for term, value in pairs if isinstance(term, Moment) and names(value)]
+    return alone[0] if len(alone) == 1 else ""
+
+
+def _at_lengths(claim: Claim) -> Finding | None:
+    """The same at every small choice of the free sizes; a claim with free sizes can only be refuted so."""
+    given = {size.name: int(n) for size in claim.sizes if (n := _given(claim, size.name)) is not None}
+    free = [size.name for size in claim.sizes if size.equation is None and size.name not in given]
+    if not free:
+        return _settled(claim, _at(claim, given))
+    checked, chosen = [], list(_lengths(free))
+    for lengths in chosen:
+        bound = tuple(Chain((Name(name), Number(Fraction(n))), ("==",)) for name, n in lengths.items())
+        here = replace(claim, assumptions=claim.assumptions + bound, budget=claim.budget / len(chosen))
+        place = " ".join(f"{name}={n}" for name, n in lengths.items())
+        try:
+            found = _settled(here, _at(here, given | lengths))
+        except (ArithmeticError, IndexError):
+            continue  # undefined here
+        if found is not None and found.verdict == "refuted":
+            witness = tuple((name, str(n)) for name, n in lengths.items()) + found.witness
+            return replace(found, detail=f"{place}{' ' if found.witness else ': '}{found.detail}", witness=witness)
+        checked += [place] if found is not None and found.grade == "proved" else []
+    raise Undecided(f"true for {', '.join(checked)}, not proved for every size" if checked else "no closed form")
+
+
+def _given(claim: Claim, name: str) -> Fraction | None:
+    """The number that an assumption gives a size."""
+    pairs = [chain.terms for chain in claim.assumptions if chain.comparisons == ("==",)]
+    values = [right.value for left, right in pairs if left == Name(name) and isinstance(right, Number)]
+    return next((value for value in values if value.denominator == 1), None)
+
+
+def _lengths(free: list[str]) -> Iterator[dict[str, int]]:
+    for values in sorted(product(LENGTHS, repeat=len(free)), key=sum)[:COMBINATIONS]:
+        yield dict(zip(free, values, strict=True))
+
+
+def _at(claim: Claim, lengths: dict[str, int]) -> Exact:
+    """Every variable as an array of symbols, random ones too."""
+    sized = Coordinates({}, lengths)
+    for size in claim.sizes:
+        if size.equation is not None:
+            lengths = {**lengths, size.name: sized.whole(size.equation)}
+            sized = Coordinates({}, lengths)
+    at = _plain(claim).symbols(lengths)
+    laws: dict[str, tuple[Law, ...]] = {}
+    values, allowed = dict(at.values), []
+    for each in claim.variables:
+        if each.random:
+            values[each.name], laws[each.name], doubtful = laws_on_coordinates(each, at)
+            allowed += doubtful
+    found = AtLengths(values, lengths, laws=Laws(laws))
+    return _rewritten(claim, lambda node: _array_node(found.evaluate(node)), found.laws, allowed)
+
+
+def _array_node(array: Array) -> Node:
+    if not array.shape:
+        return node_of(form(array.scalar))
+    if len(array.shape) > 1:
+        raise Undecided("the expectation of a matrix")
+    return Join(tuple(node_of(form(entry)) for entry in array.entries))

@@ -1,0 +1,1 @@
+"""How quantities grow: linear arithmetic, orders of growth, counts of programs."""

@@ -1,0 +1,322 @@
+"""Quantities of programs: counted exactly, then compared with numbers and polynomials, or bounded by an order.
+
+In an order `cost` is multiply-adds and elementwise results together; against a polynomial or a number it is what `unit`
+says. A peak is the maximum of several polynomials; for an order their sum grows alike.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+from likewise.claims.growth.cone import Sizes
+from likewise.claims.growth.everywhere import compared, findings, met, refutation
+from likewise.claims.growth.orders import Judgement, ask, judge, printed, refuted
+from likewise.claims.growth.powers import Power, magnitude, of_polynomials
+from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, Size
+from likewise.claims.language.expressions import QUANTITIES, rebuilt
+from likewise.claims.language.parser import nodes, over
+from likewise.claims.language.tree import NEGATED, Binary, Call, Name, Node, Number, children, fraction_text
+from likewise.claims.programs.registry import PROGRAMS, Make, Program
+from likewise.claims.verdict import Finding, Undecided
+from likewise.polynomial import Polynomial, interpolate
+
+ENGINE = "count"
+HIGHEST, HOLD_OUTS = 4, 4  # degree of a counter in one size; runs at larger sizes that confirm it
+TOTAL = "macs and elementwise"  # what `cost` means in an order
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A quantity of a program: the maximum of some polynomials in its sizes; one, mostly."""
+
+    parts: tuple[Polynomial, ...]
+    sizes: tuple[str, ...]
+    text: str
+    runs: str = ""
+
+    @property
+    def grade(self) -> str:
+        return "exact count" + (f", {self.runs}" if self.runs else "")
+
+    @property
+    def node(self) -> Node:
+        """The same as an expression."""
+        found = [_tree(part) for part in self.parts]
+        return found[0] if len(found) == 1 else Call("max", tuple(found))
+
+
+def _tree(part: Polynomial) -> Node:
+    """A polynomial as an expression."""
+    total: Node | None = None
+    for factors, value in part.terms.items():
+        term: Node = Number(value)
+        for name, exponent in factors:
+            term = Binary("*", term, Binary("^", Name(name), Number(Fraction(exponent))))
+        total = term if total is None else Binary("+", total, term)
+    return total or Number(Fraction(0))
+
+
+def known(name: str) -> Program:
+    """The program of that name."""
+    if name not in PROGRAMS:
+        raise Undecided(f"unknown program {name}")
+    return PROGRAMS[name]
+
+
+def counted(program: Program, quantity: str, claim: Claim, unit: str | None) -> Counted:
+    """A quantity under the claim's conventions; `unit` is mac, flop, or TOTAL in an order."""
+    if quantity == "count":
+        return _counter(program)
+    if not program.makes:
+        raise Undecided(f"{program.name} is a counter; ask for its count")
+    if claim.memory not in program.makes:
+        raise Undecided(f"{program.name} has no {claim.memory} variant")
+    if quantity == "cost":
+        return _cost(program, claim.memory, unit)
+    wanted = "fused_traffic" if (quantity, claim.kernel) == ("traffic", "fused") else quantity
+    ((parts,), runs) = _measured(program, claim.memory, (wanted,))
+    texts = [part.text(program.sizes) for part in parts]
+    return Counted(parts, program.sizes, texts[0] if len(texts) == 1 else f"max({', '.join(texts)})", runs)
+
+
+def _cost(program: Program, memory: str, unit: str | None) -> Counted:
+    if unit == TOTAL:
+        (((macs,), (elementwise,)), runs) = _measured(program, memory, ("macs", "elementwise"))
+        text = f"{macs.text(program.sizes)} mac, {elementwise.text(program.sizes)} elementwise"
+        return Counted((macs + elementwise,), program.sizes, text, runs)
+    (((macs,),), runs) = _measured(program, memory, ("macs",))
+    if unit is None:
+        raise Undecided(f"unit missing: {macs.text(program.sizes)} mac = {(2 * macs).text(program.sizes)} flop")
+    part = macs if unit == "mac" else 2 * macs
+    return Counted((part,), program.sizes, f"{part.text(program.sizes)} {unit}", runs)
+
+
+def _measured(program: Program, memory: str, quantities: tuple[str, ...]) -> tuple[list[tuple[Polynomial, ...]], str]:
+    """Each quantity as polynomials, and the runs they rest on; a program without sizes is counted once."""
+    from likewise.cost import NotPolynomial, Uncounted
+
+    try:
+        return _run(program.make(memory), program.sizes, quantities)  # ty: ignore[invalid-argument-type]
+    except (NotPolynomial, Uncounted) as reason:
+        raise Undecided(f"{program.name}: {reason}") from None
+
+
+@lru_cache(maxsize=256)
+def _run(make: Make, sizes: tuple[str, ...], quantities: tuple[str, ...]) -> tuple[list[tuple[Polynomial, ...]], str]:
+    from likewise.cost import cost, cost_polynomial
+
+    if sizes:
+        grown = cost_polynomial(make, sizes, quantities=quantities)
+        return [grown.polynomials[quantity] for quantity in quantities], grown.runs
+    found = cost(*make())
+    numbers = {
+        "params": found.params,
+        "macs": found.macs,
+        "elementwise": found.elementwise,
+        "traffic": found.traffic,
+        "fused_traffic": found.fused_traffic,
+        "peak": found.peak,
+        "saved": found.saved,
+    }
+    return [(Polynomial.constant(numbers[quantity]),) for quantity in quantities], ""
+
+
+def _counter(program: Program) -> Counted:
+    """What a counter returns, as the polynomial of least degree that four larger sizes confirm."""
+    count = program.count
+    if count is None:
+        raise Undecided(f"{program.name} is no counter; ask for cost, traffic, params, peak or saved")
+    sizes = program.sizes
+    larger = [{name: 6 + (2 * i + 3 * j) % 7 for j, name in enumerate(sizes)} for i in range(HOLD_OUTS)]
+    for degree in range(1, HIGHEST + 1):
+        found = interpolate(lambda point: count(**point), sizes, [degree] * len(sizes), 1)
+        if all(found.evaluate(point) == count(**point) for point in larger):
+            runs = f"{(degree + 1) ** len(sizes)}+{HOLD_OUTS} runs" if sizes else ""
+            return Counted((found,), sizes, found.text(sizes), runs)
+    raise Undecided(f"{program.name} is no polynomial of degree {HIGHEST} in {', '.join(sizes)}")
+
+
+class _Inliner:
+    """Replaces cost(attention.softmax) and its kin by what was counted, and cells by their numbers."""
+
+    def __init__(self, claim: Claim, unit: str | None) -> None:
+        self.claim, self.unit = claim, unit
+        self.cells = dict(claim.source.cells) if claim.source else {}
+        self.seen: dict[str, Counted] = {}
+
+    def quantity(self, program: str, quantity: str) -> Counted:
+        found = counted(known(program), quantity, self.claim, self.unit)
+        self.seen[f"{quantity}({program})"] = found
+        return found
+
+    def __call__(self, node: Node) -> Node:
+        if isinstance(node, Call) and node.function in QUANTITIES and isinstance(node.arguments[0], Name):
+            return self.quantity(node.arguments[0].name, node.function).node
+        if isinstance(node, Name) and node.name in self.cells:
+            return Number(self.cells[node.name].value)
+        return rebuilt(node, self)
+
+    @property
+    def sized(self) -> Claim:
+        """The claim with all sizes of its programs: it declares none of them, or every one."""
+        declared = {size.name for size in self.claim.sizes}
+        for name, found in self.seen.items():
+            missing = [size for size in found.sizes if size not in declared]
+            if declared and missing:
+                raise Undecided(f"{name} has the sizes {', '.join(found.sizes)}; {missing[0]} is not declared")
+        needed = dict.fromkeys(size for found in self.seen.values() for size in found.sizes)
+        return self.claim if declared else replace(self.claim, sizes=tuple(map(Size, needed)))
+
+    @property
+    def numbers(self) -> tuple[tuple[str, str], ...]:
+        return tuple((name, found.text) for name, found in self.seen.items())
+
+    @property
+    def grade(self) -> str:
+        runs = dict.fromkeys(found.runs.removesuffix(" runs") for found in self.seen.values() if found.runs)
+        return f"exact count, {' and '.join(runs)} runs" if runs else "exact count"
+
+
+def names_a_quantity(node: Node) -> bool:
+    """Whether cost(attention.softmax) or its kin is somewhere in it."""
+    mine = isinstance(node, Call) and node.function in QUANTITIES
+    return mine or any(map(names_a_quantity, children(node)))
+
+
+def decide(claim: Claim) -> Finding | None:
+    """A claim about a quantity of a program; None if it names none."""
+    relation = claim.relation
+    quantities = any(map(names_a_quantity, nodes(relation)))
+    if isinstance(relation, Counts) or (isinstance(relation, Bounded) and isinstance(relation.quantity, str)):
+        if claim.program is None:
+            raise Undecided(f"{relation.quantity} of what? of: is missing")
+    elif not quantities:
+        return None
+    match relation:
+        case Bounded():
+            return _bounded(claim, relation)
+        case Counts():
+            return _compared(claim, relation)
+        case Compares() if not claim.variables:
+            inline = _Inliner(claim, claim.unit)
+            plain = over(relation, inline)
+            found = findings(inline.sized, plain, (inline.grade, inline.grade))
+            counts = "; ".join(f"{name} = {text}" for name, text in inline.numbers) if inline.sized.sizes else ""
+            detail = "; ".join(filter(None, [found.detail, counts]))
+            return replace(found, engine=ENGINE, detail=detail, numbers=inline.numbers)
+    return None
+
+
+def _bounded(claim: Claim, relation: Bounded) -> Finding:
+    judgement, inline, subject = _judged(claim, relation)
+    if judgement.holds:
+        detail = "; ".join(subject.text for subject in inline.seen.values()) if subject is None else subject.text
+        named = "" if subject is None or relation.quantity == "cost" else f"{relation.quantity} = "
+        return Finding("holds", inline.grade, named + detail, "order", numbers=inline.numbers)
+    peak = f"; peak = {subject.text}" if relation.quantity == "peak" and subject else ""
+    return refuted(_with_variants(claim, relation, judgement), inline.grade, peak, inline.numbers)
+
+
+def _judged(claim: Claim, relation: Bounded) -> tuple[Judgement, _Inliner, Counted | None]:
+    """The answer to an order, and what was counted for it."""
+    inline = _Inliner(claim, TOTAL)
+    subject = None
+    if isinstance(relation.quantity, str):
+        subject = inline.quantity(str(claim.program), relation.quantity)
+        left = of_polynomials(subject.parts)
+    else:
+        left = magnitude(inline(relation.quantity))
+    right = magnitude(inline(relation.bound))
+    sizes = Sizes.of(inline.sized)
+    terms = _printed_terms(subject.parts, sizes.names) if subject else ()
+    return judge(relation.order, ask(left, right, sizes, terms)), inline, subject
+
+
+def _printed_terms(parts: Sequence[Polynomial], order: Sequence[str]) -> list[tuple[Power, Fraction]]:
+    """The terms of every part in turn, each with the coefficient it has where it is first seen."""
+    found: dict[Power, Fraction] = {}
+    for part in parts:
+        (terms,) = of_polynomials([part]).sums
+        for key in printed(terms, order):
+            found.setdefault(key, terms[key])
+    return list(found.items())
+
+
+def _with_variants(claim: Claim, relation: Bounded, judgement: Judgement) -> Judgement:
+    """The suggestions, with another kernel or memory that would satisfy the bound."""
+    others = []
+    if relation.quantity == "traffic" and claim.kernel == "unfused":
+        others.append(("kernel: fused", replace(claim, kernel="fused")))
+    if relation.quantity == "peak" and claim.memory == "materialised":
+        others.append(("memory: streamed", replace(claim, memory="streamed")))
+    for text, other in others:
+        try:
+            found, _, _ = _judged(other, relation)
+        except Undecided:
+            continue
+        if found.holds:
+            judgement = replace(judgement, suggestions=(*judgement.suggestions, text))
+    return judgement
+
+
+def _compared(claim: Claim, relation: Counts) -> Finding:
+    """A quantity against an expression."""
+    inline = _Inliner(claim, claim.unit)
+    subject = inline.quantity(str(claim.program), relation.quantity)
+    right = inline(relation.right)
+    sizes = Sizes.of(inline.sized)
+    answer = compared(subject.node, relation.comparison, right, sizes, relation.within)
+    (number,) = magnitude(right).sums[:1]
+    if not subject.sizes and not set(number) - {()}:
+        return _number(claim, relation, subject, number.get((), Fraction(0)))
+    if answer.proof:
+        detail = subject.text if relation.comparison == "==" else f"{subject.text}; {answer.proof}"
+        return Finding("holds", inline.grade, detail, ENGINE, numbers=inline.numbers)
+    found = refutation(answer, relation.comparison, sizes, inline.grade, f"; {relation.quantity} = {subject.text}")
+    return replace(found, engine=ENGINE, numbers=inline.numbers)
+
+
+def _number(claim: Claim, relation: Counts, subject: Counted, right: Fraction) -> Finding:
+    """A number against a number."""
+    (value,) = (part.coefficient() for part in subject.parts)
+    holds = met(value, relation.comparison, right, relation.within)
+    if relation.comparison == "==":
+        detail = fraction_text(value) + (f", {percent(value, right)} off" if value != right and right else "")
+    else:
+        sign = relation.comparison if holds else NEGATED[relation.comparison]
+        detail = f"{fraction_text(value)} {sign} {fraction_text(right)}"
+    pair = ((relation.quantity, fraction_text(value)),)
+    if holds:
+        return Finding("holds", subject.grade, detail, ENGINE, numbers=pair)
+    return Finding("refuted", subject.grade, detail + _siblings(claim, relation, right), ENGINE, pair, numbers=pair)
+
+
+def _siblings(claim: Claim, relation: Counts, right: Fraction) -> str:
+    """Other programs of the same family that satisfy the relation: (v1.5: 4089184256)."""
+    family = f"{str(claim.program).rpartition('.')[0]}."
+    found = []
+    for name, program in PROGRAMS.items():
+        if name.startswith(family) and name != claim.program and not program.sizes:
+            try:
+                (part,) = counted(program, relation.quantity, claim, claim.unit).parts
+            except Undecided:
+                continue
+            if met(part.coefficient(), relation.comparison, right, relation.within):
+                version = re.sub(r"(?<=[0-9])_(?=[0-9])", ".", name.removeprefix(family))  # v1_5 is v1.5
+                found.append(f"{version}: {fraction_text(part.coefficient())}")
+    return f" ({', '.join(found)})" if found else ""
+
+
+def percent(value: Fraction, right: Fraction) -> str:
+    """How far a value is from the right side, in percent of it: two decimals, or the first digit that is not 0.
+
+    >>> percent(Fraction(140025664), Fraction(140000000)), percent(Fraction(3857973248), Fraction(4100000000))
+    ('0.02%', '5.9%')
+    """
+    share = 100 * abs((value - right) / right)
+    decimals = 2
+    while share and round(share, decimals) == 0:
+        decimals += 1
+    return f"{fraction_text(round(share, decimals))}%"

@@ -1,0 +1,1 @@
+"""The language: bounds, trees, claims, and the parser that reads them."""

@@ -1,0 +1,231 @@
+"""Tokens into the tree of an expression: a Pratt parser, and definitions put in where they are used."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from likewise.claims.language.limits import DEPTH, NODES
+from likewise.claims.language.tokens import Reader, Unparsed, number
+from likewise.claims.language.tree import (
+    FUNCTIONS,
+    PRECEDENCE,
+    Binary,
+    Call,
+    Chain,
+    Comparison,
+    Index,
+    Join,
+    Moment,
+    Name,
+    Negative,
+    Node,
+    Number,
+    Probability,
+    Text,
+    Transpose,
+)
+
+COMPARISONS: tuple[Comparison, ...] = ("==", "!=", "<", "<=", ">", ">=")
+QUANTITIES = ("cost", "traffic", "params", "peak", "saved", "count")
+ARITY = dict.fromkeys(FUNCTIONS, 1) | dict.fromkeys(["dot", "outer", "choose"], 2)
+MANY = {"max", "min", "ones", "zeros", "einsum"}
+DEEP = f"deeper than {DEPTH} levels"
+Part = TypeVar("Part")
+
+
+def expression(reader: Reader, least: int = 1, depth: int = 0) -> Node:
+    """An expression whose operators bind at least so tightly; a long sum is deep too, for it is a tree to the left."""
+    if depth > DEPTH:
+        raise Unparsed(DEEP)
+    left = _prefix(reader, depth)
+    while reader.next.kind == "sign":
+        depth += 1
+        operator = {"**": "^"}.get(reader.next.text, reader.next.text)
+        strength = PRECEDENCE.get(operator, 0)  # 0 for a sign that is no operator
+        if strength < least:
+            break
+        reader.take()
+        if operator == "^":
+            left = Binary("^", left, expression(reader, PRECEDENCE["-x"], depth + 1))
+        else:
+            left = Binary(operator, left, expression(reader, strength + 1, depth + 1))  # ty: ignore[invalid-argument-type]
+    return left
+
+
+def chain(reader: Reader, first: Node | None = None, depth: int = 0) -> Chain:
+    """a < b <= c."""
+    terms, signs = [expression(reader, depth=depth) if first is None else first], []
+    while sign := comparison(reader):
+        signs.append(sign)
+        terms.append(expression(reader, depth=depth))
+    if not signs:
+        reader.refuse("a comparison")
+    return Chain(tuple(terms), tuple(signs))
+
+
+def comparison(reader: Reader) -> Comparison | None:
+    """Take a comparison, if one is next."""
+    found = next((sign for sign in COMPARISONS if reader.at(sign)), None)
+    if found:
+        reader.take()
+    return found
+
+
+def items(reader: Reader, item: Callable[[Reader], Part], closing: str) -> tuple[Part, ...]:
+    """One or more, separated by commas, up to the closing bracket."""
+    found = [item(reader)]
+    while reader.skip(","):
+        found.append(item(reader))
+    reader.want(closing)
+    return tuple(found)
+
+
+def dotted_name(reader: Reader) -> str:
+    """attention.softmax."""
+    parts = [reader.name()]
+    while reader.skip("."):
+        parts.append(reader.name())
+    return ".".join(parts)
+
+
+def _prefix(reader: Reader, depth: int) -> Node:
+    if reader.skip("-"):
+        return Negative(expression(reader, PRECEDENCE["-x"], depth + 1))
+    if reader.skip("+"):
+        return expression(reader, PRECEDENCE["-x"], depth + 1)
+    node = _atom(reader, depth)
+    while reader.at("'", "["):
+        depth += 1
+        if depth > DEPTH:
+            raise Unparsed(DEEP)
+        if reader.take().text == "'":
+            node = Transpose(node)
+        else:
+            node = Index(node, items(reader, partial(expression, depth=depth + 1), "]"))
+    return node
+
+
+def _atom(reader: Reader, depth: int) -> Node:
+    inner = partial(expression, depth=depth + 1)
+    if reader.next.kind == "number":
+        return Number(number(reader.take().text))
+    if reader.skip("("):
+        node = inner(reader)
+        reader.want(")")
+        return node
+    if reader.skip("["):
+        return Join(items(reader, inner, "]"))
+    if reader.next.kind != "name":
+        reader.refuse("an expression")
+    name = reader.take().text
+    if name in ("E", "Var") and reader.skip("["):
+        node = Moment("E" if name == "E" else "Var", inner(reader))
+        reader.want("]")
+        return node
+    if name == "P" and reader.skip("["):
+        node = Probability(chain(reader, depth=depth + 1))
+        reader.want("]")
+        return node
+    if not reader.skip("("):
+        return Name(name)
+    if name in QUANTITIES:
+        program = dotted_name(reader)
+        reader.want(")")
+        return Call(name, (Name(program),))
+    return _call(name, items(reader, lambda inner_reader: _argument(inner_reader, inner), ")"))
+
+
+def _argument(reader: Reader, inner: Callable[[Reader], Node]) -> Node | Text:
+    return Text(reader.take().text.strip('"')) if reader.next.kind == "text" else inner(reader)
+
+
+def _call(name: str, arguments: tuple[Node | Text, ...]) -> Call:
+    """A call of one of FUNCTIONS has the right number of arguments; a definition's is counted when it is put in."""
+    texts = [place for place, argument in enumerate(arguments) if isinstance(argument, Text)]
+    if texts != ([0] if name == "einsum" else []):
+        raise Unparsed(f"{name}: a string stands first in einsum and nowhere else")
+    if name in FUNCTIONS and name not in MANY and len(arguments) != ARITY[name]:
+        raise Unparsed(f"{name} takes {ARITY[name]} argument{'s' * (ARITY[name] > 1)}, got {len(arguments)}")
+    return Call(name, arguments)
+
+
+class Definitions:
+    """What a claim defines, in order; a body may use only earlier definitions, so none is recursive."""
+
+    def __init__(self) -> None:
+        self._bodies: dict[str, tuple[tuple[str, ...], Node]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._bodies
+
+    def add(self, name: str, parameters: tuple[str, ...], body: Node) -> None:
+        """A definition whose body is already free of definitions."""
+        self._bodies[name] = (parameters, body)
+
+    def inlined(self, node: Node, parameters: tuple[str, ...] = ()) -> Node:
+        """The node with every definition replaced by its body; parameters hide definitions of their name."""
+        return self._replaced(node, {name: _Measured(Name(name)) for name in parameters}).node
+
+    def _replaced(self, node: Node, known: Mapping[str, "_Measured"]) -> "_Measured":
+        """The new node and how large it is, which is bounded before it is built."""
+        if isinstance(node, Name) and node.name in known:
+            return known[node.name]
+        name = node.name if isinstance(node, Name) else node.function if isinstance(node, Call) else ""
+        if name in self:
+            given = node.arguments if isinstance(node, Call) else ()
+            parameters, body = self._bodies[name]
+            if len(parameters) != len(given):
+                raise Unparsed(f"{name} takes {len(parameters)} arguments, got {len(given)}")
+            arguments = [self._replaced(part, known) for part in given if not isinstance(part, Text)]
+            return self._replaced(body, dict(zip(parameters, arguments, strict=True)))
+        if isinstance(node, Call) and node.function in QUANTITIES:
+            return _Measured(node, 2, 2)
+        if isinstance(node, Call) and node.function not in FUNCTIONS:
+            raise Unparsed(f"unknown name {node.function} (nothing assumed)")
+        whole = _Measured(node)
+
+        def part(child: Node) -> Node:
+            new = self._replaced(child, known)
+            whole.add(new)
+            return new.node
+
+        whole.node = rebuilt(node, part)
+        return whole
+
+
+@dataclass
+class _Measured:
+    node: Node
+    count: int = 1
+    depth: int = 1
+
+    def add(self, part: "_Measured") -> None:
+        self.count += part.count
+        self.depth = max(self.depth, part.depth + 1)
+        if self.count > NODES:
+            raise Unparsed(f"more than {NODES} parts when definitions are put in")
+        if self.depth > DEPTH:
+            raise Unparsed(DEEP)
+
+
+def rebuilt(node: Node, part: Callable[[Node], Node]) -> Node:
+    """The same kind of node over other parts."""
+    match node:
+        case Call(function, arguments):
+            return Call(function, tuple(each if isinstance(each, Text) else part(each) for each in arguments))
+        case Negative(operand):
+            return Negative(part(operand))
+        case Transpose(operand):
+            return Transpose(part(operand))
+        case Binary(operator, left, right):
+            return Binary(operator, part(left), part(right))
+        case Index(operand, indices):
+            return Index(part(operand), tuple(map(part, indices)))
+        case Join(parts):
+            return Join(tuple(map(part, parts)))
+        case Moment(kind, body):
+            return Moment(kind, part(body))
+        case Probability(event):
+            return Probability(Chain(tuple(map(part, event.terms)), event.comparisons))
+    return node

@@ -1,0 +1,320 @@
+"""The text of a claim into a Claim: one line, one thing; nothing is guessed.
+
+The grammar, with an example of every relation, is in docs/claims.md.
+"""
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from likewise.claims.language.claim import (
+    Bounded,
+    Claim,
+    Compares,
+    Counts,
+    Definition,
+    HasShape,
+    Normal,
+    Rademacher,
+    Reals,
+    Relation,
+    Runs,
+    Size,
+    Uniform,
+    Variable,
+)
+from likewise.claims.language.declarations import constant, relation, size, source, variables
+from likewise.claims.language.expressions import QUANTITIES, Definitions, chain, dotted_name, expression, items
+from likewise.claims.language.limits import SOURCE
+from likewise.claims.language.tokens import Reader, Unparsed
+from likewise.claims.language.tree import FUNCTIONS, Call, Chain, Node, children, names
+
+FIELD = re.compile(r"([a-z]+)\s*:(.*)", re.DOTALL)
+COMMENT = re.compile(r"(?:^|\s)#.*")
+CHOICES = {
+    "expect": ("holds", "refuted", "inconclusive"),
+    "unit": ("mac", "flop"),
+    "layout": ("rows", "columns"),
+    "kernel": ("unfused", "fused"),
+    "memory": ("materialised", "streamed"),
+}
+FREE_TEXT = ("who", "noticed", "note", "revises")
+LONGEST_BUDGET = 600.0
+
+
+def parse(text: str, *, id: str = "claim") -> Claim:
+    r"""The claim a text states, or Unparsed with the line and the reason.
+
+    >>> print(parse("given: q, k in R^D\nassert: dot(q,k)==dot(k,q)").statement)
+    given: q in R^D; k in R^D | assert: dot(q, k) == dot(k, q)
+    """
+    if len(text) > SOURCE:
+        raise Unparsed(f"longer than {SOURCE} characters")
+    draft = _Draft(id)
+    for place, line in lines(text):
+        try:
+            draft.read(line)
+        except Unparsed as reason:
+            raise Unparsed(f"line {place}: {reason}") from None
+    return draft.claim()
+
+
+def lines(text: str) -> Iterator[tuple[int, str]]:
+    """Logical lines with their number: comments are dropped, an indented line goes on with the one before."""
+    waiting: tuple[int, str] | None = None
+    for place, line in enumerate(textwrap.dedent(text).splitlines(), start=1):
+        line = COMMENT.sub("", line).rstrip()
+        if not line:
+            continue
+        if line[0].isspace() and waiting:
+            waiting = (waiting[0], f"{waiting[1]} {line.strip()}")
+            continue
+        if waiting:
+            yield waiting
+        waiting = (place, line.strip())
+    if waiting:
+        yield waiting
+
+
+@dataclass
+class _Draft:
+    """A claim that is being read."""
+
+    id: str
+    variables: list[Variable] = field(default_factory=list)
+    sizes: list[Size] = field(default_factory=list)
+    assumptions: list[Chain] = field(default_factory=list)
+    written: list[Definition] = field(default_factory=list)
+    definitions: Definitions = field(default_factory=Definitions)
+    relation: Relation | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, line: str) -> None:
+        """One logical line."""
+        found = FIELD.match(line)
+        if not found:
+            self._define(Reader(line))
+            return
+        name, value = found.group(1), found.group(2).strip()
+        if name in self.fields or (name == "assert" and self.relation is not None):
+            raise Unparsed(f"{name} is given twice")
+        if name in CHOICES:
+            if value not in CHOICES[name]:
+                raise Unparsed(f"{name} is one of {', '.join(CHOICES[name])}; got {value!r}")
+            self.fields[name] = value
+        elif name in FREE_TEXT:
+            self.fields[name] = value
+        elif name == "source":
+            self.fields[name] = source(value)
+        else:
+            self._read_tokens(name, Reader(value))
+
+    def _read_tokens(self, name: str, reader: Reader) -> None:
+        if name == "given":
+            self.variables += [variable for group in _separated(reader, ";", variables) for variable in group]
+        elif name == "assume":
+            self.assumptions += _separated(reader, ";", chain)
+        elif name == "sizes":
+            self.sizes += _separated(reader, ",", size)
+        elif name == "assert":
+            self.relation = relation(reader, self._declared())
+        elif name == "of":
+            self.fields["program"] = dotted_name(reader)
+        elif name in NUMBERS:
+            self.fields[name] = NUMBERS[name](reader)
+        else:
+            raise Unparsed(f"unknown field {name!r}")
+        reader.end()
+
+    def _define(self, reader: Reader) -> None:
+        name = reader.name()
+        parameters = items(reader, lambda inner: inner.name(), ")") if reader.skip("(") else ()
+        reader.want("=")
+        body = expression(reader)
+        reader.end()
+        if name in self.definitions or name in FUNCTIONS or len(set(parameters)) < len(parameters):
+            raise Unparsed(f"{name} is defined already")
+        whole = self.definitions.inlined(body, parameters)
+        for each in (*self.written, Definition(name, parameters, whole)):
+            if name in names(each.body) - {*each.parameters}:
+                raise Unparsed(f"{name} is used before it is defined")
+        self.written.append(Definition(name, parameters, body))
+        self.definitions.add(name, parameters, whole)
+
+    def _declared(self) -> set[str]:
+        return {each.name for each in [*self.variables, *self.sizes, *self.written]}
+
+    def claim(self) -> Claim:
+        """The whole, after every name was found in its place."""
+        if self.relation is None:
+            raise Unparsed("there is no assert:")
+        inlined = self.definitions.inlined
+        found = Claim(
+            id=self.id,
+            relation=over(self.relation, inlined),
+            variables=tuple(replace(each, kind=over(each.kind, inlined)) for each in self.variables),
+            sizes=tuple(self.sizes),
+            assumptions=tuple(over(each, inlined) for each in self.assumptions),
+            definitions=tuple(self.written),
+            written=str(self.relation),
+            given_fields=frozenset(self.fields),
+            **self.fields,
+        )
+        found = replace(found, sizes=found.sizes + _implied_sizes(found))
+        _require_scope(found, {each.name for each in self.written})
+        return found
+
+
+def over(part: Any, change: Callable[[Node], Node]) -> Any:
+    """A relation, chain, domain or law with every expression in it changed."""
+    match part:
+        case Chain(terms, signs):
+            return Chain(tuple(map(change, terms)), signs)
+        case Compares(inner, within):
+            return Compares(over(inner, change), within)
+        case Bounded(quantity, order, bound):
+            return Bounded(quantity if isinstance(quantity, str) else change(quantity), order, change(bound))
+        case Counts(quantity, sign, right, within):
+            return Counts(quantity, sign, change(right), within)
+        case HasShape(body, dims):
+            return HasShape(change(body), tuple(map(change, dims)))
+        case Runs(_, arguments, _, _, right, _):
+            right = None if right is None else change(right)
+            return replace(part, arguments=tuple(map(change, arguments)), right=right)
+        case Reals(dims):
+            return Reals(tuple(map(change, dims)))
+        case Normal(mean, spread, is_std):
+            return Normal(change(mean), change(spread), is_std)
+        case Uniform(lowest, highest):
+            return Uniform(change(lowest), change(highest))
+        case Rademacher(dim):
+            return Rademacher(change(dim))
+    return part
+
+
+def nodes(part: Any) -> list[Node]:
+    """The expressions directly in a relation, chain, domain or law."""
+    found: list[Node] = []
+
+    def keep(node: Node) -> Node:
+        found.append(node)
+        return node
+
+    over(part, keep)
+    return found
+
+
+def _separated(reader: Reader, sign: str, item: Callable[[Reader], Any]) -> list[Any]:
+    found = [item(reader)]
+    while reader.skip(sign):
+        found.append(item(reader))
+    return found
+
+
+def _pair(reader: Reader) -> tuple[Fraction, Fraction]:
+    reader.want("[")
+    lowest = constant(reader)
+    reader.want(",")
+    highest = constant(reader)
+    reader.want("]")
+    if lowest >= highest:
+        raise Unparsed("bounded: the first number must be below the second")
+    return lowest, highest
+
+
+def _seconds(reader: Reader) -> float:
+    value = constant(reader)
+    reader.skip("s")
+    if not 0 < value <= LONGEST_BUDGET:
+        raise Unparsed(f"a budget is above 0 and at most {LONGEST_BUDGET:.0f} s")
+    return float(value)
+
+
+def _level(reader: Reader) -> Fraction:
+    value = constant(reader)
+    if not 0 < value < 1:
+        raise Unparsed("alpha is between 0 and 1")
+    return value
+
+
+def _whole(reader: Reader) -> int:
+    value = constant(reader)
+    if value.denominator > 1 or value < 0:
+        raise Unparsed("expected a whole number")
+    return int(value)
+
+
+def _some(reader: Reader) -> int:
+    value = _whole(reader)
+    if not 1 <= value <= 1000:
+        raise Unparsed("expected a whole number from 1 to 1000")
+    return value
+
+
+NUMBERS: dict[str, Callable[[Reader], Any]] = {
+    "alpha": _level,
+    "budget": _seconds,
+    "points": _some,
+    "seed": _whole,
+    "row": _whole,
+    "bounded": _pair,
+}
+
+
+def _implied_sizes(claim: Claim) -> tuple[Size, ...]:
+    """Names of dims, and of what I, ones and zeros are given, that nothing else declares."""
+    everything = [claim.relation, *claim.assumptions, *(variable.kind for variable in claim.variables)]
+    dims = [dim for variable in claim.variables for dim in _dims(variable.kind)]
+    dims += [dim for part in everything for node in nodes(part) for dim in _filled_dims(node)]
+    dims += claim.relation.dims if isinstance(claim.relation, HasShape) else ()
+    declared = {size.name for size in claim.sizes} | {variable.name for variable in claim.variables}
+    found = [name for dim in dims for name in sorted(names(dim)) if name not in declared]
+    return tuple(Size(name) for name in dict.fromkeys(found))
+
+
+def _dims(kind: Any) -> tuple[Node, ...]:
+    return kind.dims if isinstance(kind, Reals) else (kind.dim,) if isinstance(kind, Rademacher) else ()
+
+
+def _filled_dims(node: Node) -> list[Node]:
+    mine = list(children(node)) if isinstance(node, Call) and node.function in ("I", "ones", "zeros") else []
+    return mine + [dim for child in children(node) for dim in _filled_dims(child)]
+
+
+def _require_scope(claim: Claim, defined: set[str]) -> None:
+    """Every name is declared once, and every name that is used is declared."""
+    declared = [each.name for each in (*claim.variables, *claim.sizes)] + sorted(defined)
+    cells = [name for name, _ in claim.source.cells] if claim.source else []
+    twice = sorted({name for name in declared + cells if (declared + cells).count(name) > 1 or name in FUNCTIONS})
+    if twice:
+        raise Unparsed(f"{twice[0]} has two meanings")
+    scope = {*declared, *cells, *(["out"] if claim.program else [])}
+    for part in [claim.relation, *claim.assumptions, *(variable.kind for variable in claim.variables)]:
+        for node in nodes(part):
+            _require_known(node, scope)
+    sizes = {size.name for size in claim.sizes}
+    for size_ in claim.sizes:
+        if size_.equation is not None and not names(size_.equation) <= sizes - {size_.name}:
+            raise Unparsed(f"the size {size_.name} is given by an equation over other sizes")
+    random = {variable.name for variable in claim.variables if variable.random}
+    for variable in claim.variables:
+        mixed = sorted(random & set().union(*map(names, nodes(variable.kind))))
+        if mixed:
+            raise Unparsed(f"the law of {variable.name} depends on {mixed[0]}, which is random")
+        for dim in _dims(variable.kind):
+            if not names(dim) <= sizes:
+                raise Unparsed(f"the dims of {variable.name} are made of sizes")
+
+
+def _require_known(node: Node, scope: set[str]) -> None:
+    if isinstance(node, Call) and node.function in QUANTITIES:
+        return
+    if not children(node):
+        unknown = sorted(names(node) - scope)
+        if unknown:
+            raise Unparsed(f"unknown name {unknown[0]} (nothing assumed)")
+    for child in children(node):
+        _require_known(child, scope)

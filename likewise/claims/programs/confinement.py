@@ -1,0 +1,136 @@
+"""A fresh process for code of a claim: started, fed, listened to, ended; `inside` is what runs in it."""
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from likewise.claims.verdict import Undecided
+
+CLOCK = 3.0  # a budget is processor time; so many times that may pass on the clock
+LONGEST_ANSWER = 1 << 20  # bytes
+LONGEST_SOURCE = 1 << 20
+INSIDE = str(Path(__file__).with_name("inside.py"))
+ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"} | dict.fromkeys(
+    ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"], "1"
+)
+LAYERS = {"files": "no files", "network": "no network", "processes": "no processes"}
+
+
+@dataclass(frozen=True)
+class Code:
+    """A function of a file, with descriptions of its inputs."""
+
+    file: Path
+    attribute: str
+    arguments: tuple[dict[str, Any], ...] = ()
+
+
+def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
+    """What came of the call, as `inside.attempt` says it, and which layers held; Undecided if nothing came."""
+    if os.name != "posix":
+        raise Undecided("code claims need a POSIX system, for its limits")
+    source = _source(code.file)
+    with tempfile.TemporaryDirectory() as folder:
+        reader, writer = os.pipe()
+        key = secrets.token_hex()
+        request = {
+            "key": key,
+            "pipe": writer,
+            "parent": os.getpid(),
+            "seconds": seconds,
+            "module": code.file.stem,
+            "file": code.file.name,
+            "source": source,
+            "attribute": code.attribute,
+            "arguments": code.arguments,
+        }
+        with tempfile.TemporaryFile() as asked:
+            asked.write(json.dumps(request).encode())
+            asked.seek(0)
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-B", INSIDE],
+                stdin=asked,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=ENVIRONMENT | {"HOME": folder, "TMPDIR": folder},
+                cwd=folder,
+                pass_fds=[writer],
+                start_new_session=True,
+            )
+        os.close(writer)
+        try:
+            answer = _listen(reader, CLOCK * seconds)
+        finally:
+            os.close(reader)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return _understood(answer, process.returncode, key)
+
+
+def _source(file: Path) -> str:
+    try:
+        if file.stat().st_size > LONGEST_SOURCE:
+            raise Undecided(f"{file.name} is longer than {LONGEST_SOURCE} bytes")
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Undecided(f"{file.name} cannot be read: {type(error).__name__}") from None
+
+
+def _listen(reader: int, seconds: float) -> bytes:
+    """Everything up to the end of the process, within the time and up to the longest answer."""
+    ends, heard = time.monotonic() + seconds, b""
+    while True:
+        left = ends - time.monotonic()
+        if left <= 0 or not select.select([reader], [], [], left)[0]:
+            raise Undecided(f"the code was still running after {seconds:.2g} s")
+        chunk = os.read(reader, 1 << 16)
+        if not chunk:
+            return heard
+        heard += chunk
+        if len(heard) > LONGEST_ANSWER:
+            raise Undecided(f"the code answered with more than {LONGEST_ANSWER} bytes")
+
+
+def _understood(answer: bytes, status: int, key: str) -> tuple[dict[str, Any], str]:
+    """Two lines of the agreed form, the last with the key, and nothing else: the code may have written lines itself."""
+    lines = answer.splitlines()
+    if len(lines) < 2:
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        raise Undecided(f"the process of the code ended without an answer ({how})")
+    try:
+        layers, last = (json.loads(line) for line in lines)
+        outcome = last["outcome"]
+        granted = {name: layers[name] is True for name in LAYERS}
+        returned, raised = outcome.get("returned"), outcome.get("raised")
+        known = outcome == {"missing": True} or _is_returned(returned) or _is_raised(raised, outcome.get("message"))
+        known = known and last["key"] == key
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        known, granted, outcome = False, {}, {}
+    if not known:
+        raise Undecided("the answer of the code was not of the agreed form")
+    held = ", ".join(text for name, text in LAYERS.items() if granted[name])
+    missing = ", ".join(text.removeprefix("no ") for name, text in LAYERS.items() if not granted[name])
+    trusted = f"; {missing} not forbidden by this system, so the code was trusted" if missing else ""
+    return outcome, f"limits of time and memory{', ' * bool(held)}{held}{trusted}"
+
+
+def _is_returned(found: Any) -> bool:
+    if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
+        return False
+    numbers = found.get("numbers")
+    return numbers is None or (isinstance(numbers, list) and all(isinstance(number, str) for number in numbers))
+
+
+def _is_raised(kinds: Any, message: Any) -> bool:
+    return isinstance(kinds, list) and bool(kinds) and all(isinstance(kind, str) for kind in [*kinds, message])

@@ -1,0 +1,1 @@
+"""Shapes of formulas, symbolic, under the conventions of rows and of columns."""

@@ -1,0 +1,300 @@
+"""Shapes of expressions: what every operation of the language asks of its operands, and what it gives.
+
+A vector in R^M is 1 x M under `layout: rows` and M x 1 under columns, or what its own `row` or `col` says. Scalars and
+1 x 1 broadcast; nothing else does, so equal sizes by accident are never needed and never hidden.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from likewise.claims.language.claim import Claim, Normal, Rademacher, Reals, Uniform
+from likewise.claims.language.tree import (
+    Binary,
+    Call,
+    Index,
+    Join,
+    Moment,
+    Name,
+    Negative,
+    Node,
+    Number,
+    Probability,
+    Text,
+    Transpose,
+    names,
+)
+from likewise.claims.shape.dims import ONE, dim_of, product, value_of
+from likewise.claims.verdict import Undecided
+from likewise.polynomial import Polynomial
+
+Layout = Literal["rows", "columns"]
+HALF = Polynomial.constant(Fraction(1, 2))
+EINSUM = re.compile(r"[A-Za-z,]*")
+QUANTITIES = frozenset({"cost", "traffic", "params", "peak", "saved", "count"})
+ELEMENTWISE = frozenset({"abs", "sqrt", "exp", "log", "sin", "cos", "relu", "softmax"})
+
+
+class Misshapen(Exception):
+    """Operands that do not fit; `sides` are the two dims that would have to be equal, if it is two."""
+
+    def __init__(self, reason: str, sides: tuple[Polynomial, ...] = (), numbers_say_more: bool = False) -> None:
+        super().__init__(reason)
+        self.sides, self.numbers_say_more = sides, numbers_say_more
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Dims; a `vector` has two, one of them 1 by its layout, and may be said to have just the other."""
+
+    dims: tuple[Polynomial, ...] = ()
+    vector: bool = False
+
+    @property
+    def scalar(self) -> bool:
+        return all(dim == ONE for dim in self.dims)
+
+    @property
+    def entries(self) -> Polynomial:
+        """How many numbers it holds."""
+        return product(*self.dims)
+
+    @property
+    def length(self) -> Polynomial:
+        """Of a vector, which has one row or one column; Misshapen for anything wider."""
+        if self.dims and not (len(self.dims) == 2 and ONE in self.dims):
+            raise Misshapen(f"{self} is no vector")
+        return self.entries
+
+    def fits(self, dims: tuple[Polynomial, ...]) -> bool:
+        """Whether `has shape [dims]` is true of it."""
+        if all(dim == ONE for dim in dims) and self.scalar:
+            return True
+        return dims == self.dims or (self.vector and dims == (self.entries,))
+
+    def __str__(self) -> str:
+        if len(self.dims) == 2:
+            return f"({self.dims[0]} x {self.dims[1]})"
+        return f"[{', '.join(map(str, self.dims))}]" if self.dims else "(scalar)"
+
+
+SCALAR = Shape()
+
+
+def shape_of(claim: Claim, node: Node, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    r"""The shape of an expression of the claim at these sizes under the claim's layout; Misshapen if it has none.
+
+    >>> from likewise.claims.language.parser import parse
+    >>> claim = parse("given: x, y in R^D\nassert: x' @ y has shape [D, D]")
+    >>> shape_of(claim, claim.relation.body, {"D": 7})
+    (7, 7)
+    """
+    values = solved(claim, {name: Polynomial.constant(value) for name, value in sizes.items()})
+    found = Shapes(claim, values, claim.layout).of(node)
+    return tuple(whole(dim) for dim in found.dims)
+
+
+def solved(claim: Claim, values: Mapping[str, Polynomial]) -> dict[str, Polynomial]:
+    """All sizes of the claim, given those that no equation gives; d = h*k follows from h and k."""
+    found = dict(values)
+    waiting = [size for size in claim.sizes if size.name not in found]
+    while waiting:
+        ready = [size for size in waiting if size.equation is not None and names(size.equation) <= set(found)]
+        if not ready:
+            raise Undecided(f"the size {waiting[0].name} has no value")
+        found |= {size.name: dim_of(size.equation, found) for size in ready if size.equation is not None}
+        waiting = [size for size in waiting if size not in ready]
+    return found
+
+
+def whole(dim: Polynomial) -> int:
+    """A dim at known sizes as a count."""
+    value = value_of(dim)
+    if value is None or value.denominator > 1 or value < 0:
+        raise Undecided(f"a dim is {dim}, which is no whole number")
+    return int(value)
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The rules at sizes that are letters (polynomials) or numbers (constants): one text for both."""
+
+    claim: Claim
+    sizes: Mapping[str, Polynomial]
+    layout: Layout
+
+    def of(self, node: Node) -> Shape:
+        """The shape of a node, or Misshapen."""
+        match node:
+            case Number() | Probability():
+                return SCALAR
+            case Name(name):
+                return self._named(name)
+            case Negative(operand):
+                return self.of(operand)
+            case Transpose(operand):
+                shape = self.of(operand)
+                return Shape((*shape.dims[:-2], *shape.dims[:-3:-1])) if len(shape.dims) > 1 else shape
+            case Moment(_, body):
+                return self.of(body)
+            case Binary("@", left, right):
+                return multiplied(self.of(left), self.of(right))
+            case Binary(operator, left, right):
+                return together([self.of(left), self.of(right)], f" {operator} ".join)
+            case Join(parts):
+                return self._joined([self.of(part) for part in parts])
+            case Index(operand, indices):
+                return self._entry(self.of(operand), len(indices), node)
+            case Call(function, arguments):
+                return self._called(function, arguments)
+        raise Undecided(f"the shape of {node} is not known")
+
+    def vector(self, length: Polynomial, layout: Literal["row", "col"] | None = None) -> Shape:
+        """A vector of that length as it lies in a matrix formula."""
+        lies = layout or ("row" if self.layout == "rows" else "col")
+        return Shape((ONE, length) if lies == "row" else (length, ONE), vector=True)
+
+    def dim(self, node: Node) -> Polynomial:
+        """An expression over sizes, at these sizes."""
+        return dim_of(node, self.sizes)
+
+    def _named(self, name: str) -> Shape:
+        variable = self.claim.variable(name)
+        if variable is None:
+            cells = self.claim.source.cells if self.claim.source else ()
+            if name in self.sizes or name in {cell for cell, _ in cells}:
+                return SCALAR
+            raise Undecided(f"the shape of {name} is not known")
+        match variable.kind:
+            case Reals(dims) if len(dims) != 1:
+                return Shape(tuple(map(self.dim, dims)))
+            case Reals(dims):
+                return self.vector(self.dim(dims[0]), variable.layout)
+            case Rademacher(dim):
+                return self.vector(self.dim(dim), variable.layout)
+            case Normal(mean, spread, _):
+                return self._drawn([self.of(mean), self.of(spread)], variable.layout)
+            case Uniform(lowest, highest):
+                return self._drawn([self.of(lowest), self.of(highest)], variable.layout)
+        return SCALAR
+
+    def _drawn(self, parameters: list[Shape], layout: Literal["row", "col"] | None) -> Shape:
+        """A draw is as long as its mean, or as either side of its covariance."""
+        lengths = [max(shape.dims, key=lambda dim: dim != ONE) for shape in parameters if not shape.scalar]
+        if not lengths:
+            return SCALAR
+        if lengths[0] != lengths[-1]:
+            raise Misshapen(f"a law with parameters {' and '.join(map(str, parameters))}", (lengths[0], lengths[-1]))
+        return self.vector(lengths[0], layout)
+
+    def _joined(self, parts: list[Shape]) -> Shape:
+        length = sum((part.length for part in parts), Polynomial())
+        lies = {part.dims[0] == ONE for part in parts if not part.scalar}
+        return self.vector(length, None if len(lies) != 1 else "row" if lies == {True} else "col")
+
+    def _entry(self, shape: Shape, indices: int, node: Node) -> Shape:
+        depth = 1 if shape.vector else len(shape.dims)
+        if indices > depth:
+            raise Misshapen(f"{node} has more indices than {shape} has dims")
+        if shape.vector or indices == depth:
+            return SCALAR
+        rest = shape.dims[indices:]
+        return self.vector(rest[0]) if len(rest) == 1 else Shape(rest)
+
+    def _called(self, function: str, arguments: tuple[Node | Text, ...]) -> Shape:
+        nodes = [argument for argument in arguments if not isinstance(argument, Text)]
+        if function in ("I", "ones", "zeros"):
+            dims = tuple(map(self.dim, nodes))
+            return Shape(dims * 2) if function == "I" else self.vector(dims[0]) if len(dims) == 1 else Shape(dims)
+        if function in QUANTITIES:
+            return SCALAR
+        shapes = [self.of(node) for node in nodes]
+        if function in ELEMENTWISE:
+            return shapes[0]
+        if function in ("max", "min") and len(shapes) > 1:
+            return together(shapes, lambda texts: f"{function}({', '.join(texts)})")
+        if function == "vec":
+            return self.vector(shapes[0].entries)
+        if function == "pairs":
+            length = shapes[0].length
+            return self.vector(product(length, length - 1, HALF))
+        if function == "outer":
+            return Shape((shapes[0].length, shapes[1].length))
+        if function == "einsum":
+            dims = contracted(str(arguments[0]).strip('"'), list(map(str, nodes)), shapes)
+            return self.vector(dims[0]) if len(dims) == 1 else Shape(dims)
+        if function == "tr" and (len(shapes[0].dims) != 2 or shapes[0].dims[0] != shapes[0].dims[1]):
+            raise Misshapen(f"tr{shapes[0]} undefined", shapes[0].dims)
+        if function == "dot":
+            _require_equal_lines(*shapes)
+        return SCALAR  # dot, tr, sum, mean, norm, sqnorm, dim, choose, and max or min of one argument
+
+    def text(self, node: Node) -> str:
+        """The formula with a shape in place of every operand: (1 x M) @ ((M x 1) @ (1 x D))."""
+        return str(self._formula(node))
+
+    def _formula(self, node: Node) -> Node:
+        if isinstance(node, Binary):
+            return Binary(node.operator, self._formula(node.left), self._formula(node.right))
+        shape = self.of(node)
+        return Name(str(shape)) if shape.dims else node
+
+
+def together(shapes: list[Shape], words: Callable[[list[str]], str]) -> Shape:
+    """The shape of an elementwise operation: scalars broadcast, all others are the same."""
+    arrays = [shape for shape in shapes if not shape.scalar]
+    if not arrays:
+        return max(shapes, key=lambda shape: len(shape.dims))
+    for other in arrays:
+        if other.dims != arrays[0].dims:
+            differ = [(a, b) for a, b in zip(arrays[0].dims, other.dims, strict=False) if a != b]
+            sides = differ[0] if len(differ) == 1 and len(arrays[0].dims) == len(other.dims) else ()
+            raise Misshapen(f"{words([str(shape) for shape in shapes])} undefined", sides)
+    return Shape(arrays[0].dims, all(shape.vector for shape in arrays))
+
+
+def multiplied(left: Shape, right: Shape) -> Shape:
+    """The shape of a matrix product; more than two dims are batches of matrices."""
+    words = f"{left} @ {right} undefined"
+    if len(left.dims) < 2 or len(right.dims) < 2:
+        raise Misshapen(words)
+    if left.dims[-1] != right.dims[-2]:
+        raise Misshapen(words, (left.dims[-1], right.dims[-2]))
+    batches = {shape.dims[:-2] for shape in (left, right)} - {()}
+    if len(batches) > 1:
+        raise Misshapen(words)
+    return Shape((*(batches.pop() if batches else ()), left.dims[-2], right.dims[-1]))
+
+
+def contracted(equation: str, operands: list[str], shapes: list[Shape]) -> tuple[Polynomial, ...]:
+    """The dims einsum gives; every subscript has one size wherever it stands."""
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    if not EINSUM.fullmatch(inputs + output):
+        raise Undecided(f"einsum takes letters, commas and ->; got {equation!r}")
+    subscripts = inputs.split(",")
+    if len(subscripts) != len(operands):
+        raise Misshapen(f"{equation} names {len(subscripts)} operands, there are {len(operands)}")
+    seen: dict[str, tuple[Polynomial, str]] = {}
+    for letters, operand, shape in zip(subscripts, operands, shapes, strict=True):
+        dims = (shape.entries,) if shape.vector else shape.dims
+        if len(letters) != len(dims):
+            raise Misshapen(f"{letters} has {len(letters)} subscripts, {operand} has {len(dims)} dims")
+        for letter, dim in zip(letters, dims, strict=True):
+            first, owner = seen.setdefault(letter, (dim, operand))
+            if first != dim:
+                reason = f"subscript {letter} is {first} in {owner} but {dim} in {operand}"
+                raise Misshapen(reason, (first, dim), numbers_say_more=True)
+    if not arrow:
+        output = "".join(sorted(letter for letter in seen if inputs.count(letter) == 1))
+    if not set(output) <= set(seen) or len(set(output)) < len(output):
+        raise Misshapen(f"{equation}: the output takes each subscript of the inputs at most once")
+    return tuple(seen[letter][0] for letter in output)
+
+
+def _require_equal_lines(left: Shape, right: Shape) -> None:
+    if left.dims == right.dims:
+        return
+    if left.length != right.length:
+        raise Misshapen(f"dot({left}, {right}) undefined", (left.length, right.length))

@@ -1,0 +1,38 @@
+"""Files to batches: folders of identities, LFW, the MNIST family, CIFAR-10 and scikit-learn's digits."""
+
+from likewise.data.arrays import cifar10, digits, idx
+from likewise.data.batches import Batch, Batches, Shuffled, held, in_order
+from likewise.data.examples import Examples, Skipped, Source, Stored, examples
+from likewise.data.files import folders
+from likewise.data.lfw import Pair, Protocol, lfw, lfw_protocol, pair_rows
+from likewise.data.opening import is_lfw, open_examples
+from likewise.data.pictures import Unreadable, decode
+from likewise.data.preparing import Augmentation, Preparation
+
+__all__ = [
+    "Augmentation",
+    "Batch",
+    "Batches",
+    "Examples",
+    "Pair",
+    "Preparation",
+    "Protocol",
+    "Shuffled",
+    "Skipped",
+    "Source",
+    "Stored",
+    "Unreadable",
+    "cifar10",
+    "decode",
+    "digits",
+    "examples",
+    "folders",
+    "held",
+    "idx",
+    "in_order",
+    "is_lfw",
+    "lfw",
+    "lfw_protocol",
+    "open_examples",
+    "pair_rows",
+]

@@ -1,0 +1,182 @@
+"""Examples -> batches of tensors, read by worker processes."""
+
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Protocol, runtime_checkable
+
+import numpy
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from likewise.checks import require, require_count
+from likewise.data.examples import Examples, Skipped, Stored, examples
+from likewise.data.pictures import Unreadable
+from likewise.data.preparing import Augmentation, Preparation
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Images, whose they are, and which rows of the examples they are; `step` counts batches from 0."""
+
+    images: Float[Tensor, "B C Y X"]
+    labels: Int64[Tensor, "B"]
+    rows: Int64[Tensor, "B"]
+    step: int
+    skipped: tuple[Skipped, ...] = ()
+
+
+@runtime_checkable
+class Drawn(Protocol):
+    """Which rows each step takes: `drawn[step]`, for ever, or up to an IndexError. A list of lists is one."""
+
+    def __getitem__(self, step: int, /) -> Sequence[int]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """The batches whose rows `drawn` gives, from any step on; the same ones whenever and however they are read.
+
+    augmentation: what happens to row r in step s follows from (seed, s, r), so a resumed run sees the same images and
+    the number of workers changes nothing. An image that turns out to be unreadable is left out of its batch and listed.
+
+    >>> pixels = numpy.zeros((3, 2, 2, 1), numpy.uint8)
+    >>> some = examples("dots", Stored(pixels), ["a/1", "b/1", "b/2"], ["a", "b", "b"])
+    >>> batches = Batches(some, Preparation((2, 2), channels=1), [[2, 0], [1]])
+    >>> [batch.labels.tolist() for batch in batches.since(0)]
+    [[1, 0], [1]]
+    """
+
+    examples: Examples
+    preparation: Preparation
+    drawn: Drawn = field(repr=False)
+    augmentation: Augmentation | None = None
+    seed: int = 0
+    workers: int = 0
+
+    def __post_init__(self) -> None:
+        require_count("Batches", "seed", self.seed, least=0)
+        require_count("Batches", "workers", self.workers, least=0)
+
+    def since(self, step: int) -> Iterator[Batch]:
+        """The batches from a step on."""
+        yield from _loaded(_Reading(self), _asked(self.drawn, step), self.workers)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    step: int
+    rows: tuple[int, ...]
+
+
+def _asked(drawn: Drawn, step: int) -> Iterator[_Asked]:
+    for number in count(step):
+        try:
+            rows = drawn[number]
+        except IndexError:
+            return
+        yield _Asked(number, tuple(rows))
+
+
+class _Reading(Dataset):
+    """A batch at a time: what a worker is asked for is a whole list of rows."""
+
+    def __init__(self, batches: Batches) -> None:
+        # Not `drawn`: a worker is told its rows.
+        self.examples, self.preparation = batches.examples, batches.preparation
+        self.augmentation, self.seed = batches.augmentation, batches.seed
+
+    def __getitem__(self, index: _Asked) -> Batch:
+        images, rows, skipped = [], [], []
+        for row in index.rows:
+            try:
+                pixels = self.preparation.fitted(self.examples.read(row, least=self.preparation.least))
+            except Unreadable as error:
+                skipped.append(Skipped(self.examples.items[row], str(error)))
+                continue
+            if self.augmentation is not None:
+                pixels = self.augmentation(pixels, self.seed, index.step, row)
+            images.append(self.preparation.values(pixels))
+            rows.append(row)
+        kept = torch.tensor(rows, dtype=torch.int64)
+        empty = torch.zeros(0, self.preparation.channels, *self.preparation.size)
+        return Batch(
+            torch.stack(images) if images else empty, self.examples.labels[kept], kept, index.step, tuple(skipped)
+        )
+
+
+def _loaded(reading: _Reading, lists: Iterable[_Asked], workers: int) -> Iterator[Batch]:
+    loader = DataLoader(
+        reading,
+        sampler=lists,
+        batch_size=None,
+        num_workers=workers,
+        worker_init_fn=_deaf if workers else None,
+        generator=torch.Generator(),  # or the loader would draw from the global one, and a resumed run from another
+    )
+    yield from loader
+
+
+def _deaf(worker: int) -> None:
+    """Ctrl-C is for the parent, which then asks its workers to stop."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def in_order(count: int, size: int) -> list[range]:
+    """The rows 0 .. count - 1, in batches.
+
+    >>> in_order(5, 2)
+    [range(0, 2), range(2, 4), range(4, 5)]
+    """
+    require_count("in_order", "size", size)
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """All rows in a new order each epoch, for ever, in batches of one size; the rest of an epoch begins the next.
+
+    >>> drawn = Shuffled(6, size=3, seed=1)
+    >>> sorted(drawn[0] + drawn[1])
+    [0, 1, 2, 3, 4, 5]
+    """
+
+    count: int
+    size: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("count", "size"):
+            require_count("Shuffled", name, getattr(self, name))
+
+    def __getitem__(self, step: int, /) -> list[int]:
+        start = step * self.size
+        first, last = start // self.count, (start + self.size - 1) // self.count
+        epochs = [
+            numpy.random.default_rng((self.seed, epoch)).permutation(self.count) for epoch in range(first, last + 1)
+        ]
+        rows = numpy.concatenate(epochs).tolist()
+        return rows[start - first * self.count :][: self.size]
+
+
+def held(some: Examples, preparation: Preparation, *, workers: int = 0) -> Examples:
+    """The same examples, decoded and resized once, in memory: rows x columns x channels bytes each.
+
+    Unreadable ones are left out and listed. Worth it when every image is read many times.
+    """
+    require(len(some) > 0, "held", "examples", "not be empty", len(some))
+    plain = Preparation(preparation.size, preparation.channels, 0.0, 1.0)
+    rows: list[int] = []
+    skipped = list(some.skipped)
+    pixels = numpy.empty((len(some), *preparation.size, preparation.channels), numpy.uint8)
+    for batch in Batches(some, plain, in_order(len(some), 64), workers=workers).since(0):
+        end = len(rows) + len(batch.rows)
+        pixels[len(rows) : end] = (batch.images * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
+        rows += batch.rows.tolist()
+        skipped += batch.skipped
+    kept = some.take(rows)
+    names = [kept.identities[label] for label in kept.labels.tolist()]
+    return examples(some.title, Stored(pixels[: len(rows)]), kept.items, names, skipped)

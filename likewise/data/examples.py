@@ -1,0 +1,134 @@
+"""A set of labelled images, none of which is decoded before it is asked for."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from likewise.checks import require, require_count
+from likewise.data.pictures import Pixels
+
+
+class Skipped(NamedTuple):
+    """A file that was left out, and why."""
+
+    item: str
+    why: str
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where pixels come from: red, green and blue, or one channel of grey."""
+
+    def read(self, index: int, *, least: int | None = None) -> Pixels:
+        """The image at an index, decoded to at least `least` rows and columns; raises Unreadable."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Images that are in memory already."""
+
+    images: numpy.ndarray  # uint8, (N, Y, X, C)
+
+    def read(self, index: int, *, least: int | None = None) -> Pixels:
+        return self.images[index]
+
+
+@dataclass(frozen=True)
+class _Some:
+    """Some of the images of another source."""
+
+    source: Source
+    rows: tuple[int, ...]
+
+    def read(self, index: int, *, least: int | None = None) -> Pixels:
+        return self.source.read(self.rows[index], least=least)
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Images, one label each. `identities[labels[i]]` names who is on image i, `items[i]` the image itself.
+
+    >>> pixels = numpy.arange(3 * 2 * 2, dtype=numpy.uint8).reshape(3, 2, 2, 1)
+    >>> some = examples("dots", Stored(pixels), ["a/1", "b/1", "b/2"], ["a", "b", "b"])
+    >>> len(some), some.labels.tolist(), some.with_at_least(2).items
+    (3, [0, 1, 1], ('b/1', 'b/2'))
+    """
+
+    title: str
+    source: Source
+    items: tuple[str, ...]
+    labels: Int64[Tensor, "N"]
+    identities: tuple[str, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        return f"Examples({self.title!r}, {len(self):,} images, {len(self.identities):,} identities)"
+
+    def read(self, index: int, *, least: int | None = None) -> Pixels:
+        """The pixels of image i; `likewise.data.Unreadable` if they cannot be had."""
+        return self.source.read(index, least=least)
+
+    def rows(self, items: Iterable[str]) -> list[int]:
+        """Where items stand; an unknown one is refused."""
+        found = [(item, self._places.get(item)) for item in items]
+        for item, row in found:
+            require(row is not None, "Examples.rows", "items", f"be images of {self.title}", repr(item))
+        return [row for _, row in found if row is not None]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {item: row for row, item in enumerate(self.items)}
+
+    def take(self, rows: Sequence[int]) -> "Examples":
+        """Some images only; labels count the identities that are left."""
+        names = [self.identities[label] for label in self.labels[list(rows)].tolist()]
+        items = [self.items[row] for row in rows]
+        return examples(self.title, _Some(self.source, tuple(rows)), items, names, self.skipped)
+
+    def of(self, identities: Iterable[str]) -> "Examples":
+        """The images of some identities; an unknown name is refused."""
+        wanted = set(identities)
+        unknown = sorted(wanted - set(self.identities))
+        require(not unknown, "Examples.of", "identities", f"be in {self.title}", ", ".join(unknown[:5]))
+        return self._where([name in wanted for name in self.identities])
+
+    def without(self, identities: Iterable[str]) -> "Examples":
+        """The images of everybody else."""
+        unwanted = set(identities)
+        return self._where([name not in unwanted for name in self.identities])
+
+    def with_at_least(self, count: int) -> "Examples":
+        """The images of identities that have so many."""
+        require_count("Examples.with_at_least", "count", count)
+        return self._where((self.labels.bincount(minlength=len(self.identities)) >= count).tolist())
+
+    def _where(self, keep: list[bool]) -> "Examples":
+        return self.take([row for row, label in enumerate(self.labels.tolist()) if keep[label]])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of which images there are and whose, by which a resumed training knows its data again."""
+        names = [self.identities[label] for label in self.labels.tolist()]
+        text = "\n".join(f"{item}\t{name}" for item, name in zip(self.items, names, strict=True))
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def examples(
+    title: str, source: Source, items: Iterable[str], names: Sequence[str], skipped: Sequence[Skipped] = ()
+) -> Examples:
+    """Examples whose labels number the names of their identities, in order: numbers by size, then words."""
+    identities = sorted(set(names), key=lambda name: (0, int(name), "") if name.isdecimal() else (1, 0, name))
+    numbers = {name: number for number, name in enumerate(identities)}
+    labels = torch.tensor([numbers[name] for name in names], dtype=torch.int64)
+    return Examples(title, source, tuple(items), labels, tuple(identities), tuple(skipped))

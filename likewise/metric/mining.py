@@ -1,0 +1,209 @@
+"""Which triplets to learn from, found without listing them.
+
+With t the squared distance to a positive and d to a negative, a negative is hard (d <= t), semi-hard (t < d < t +
+margin) or easy (d >= t + margin: its loss is 0). For every anchor the positives are sorted, never the negatives: a
+negative falls into the bin of how many positives are closer than it, and running minima and sums over the bins say for
+each positive what all negatives beyond it do. Time B^2 log n for n faces of an identity, memory a few B for each anchor
+of a block.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Generator, Tensor
+
+from likewise.checks import require_choice
+from likewise.metric.triplet import Triplets, require_batch, require_margin
+from likewise.similarity import ELEMENTS, distance_blocks
+
+Choose = Literal["closest", "random"]
+Fallback = Literal["skip", "farthest", "hardest"]
+NEVER = float("inf")
+
+
+class Shares(NamedTuple):
+    """Of all triplets of a batch, the shares whose negative is hard, semi-hard and easy; and how many there are."""
+
+    hard: float
+    semi_hard: float
+    easy: float
+    count: int
+
+
+class Block(NamedTuple):
+    """Some anchors of a batch. `near` and `who` are their positives, closest first; a row with fewer ends in inf."""
+
+    anchors: Int64[Tensor, "b"]
+    d: Float[Tensor, "b B"]  # squared distances to negatives; inf where the column is none
+    near: Float[Tensor, "b P"]
+    who: Int64[Tensor, "b P"]
+
+    @property
+    def positive(self) -> Bool[Tensor, "b P"]:
+        """Which of `near` are positives."""
+        return self.near < NEVER
+
+    @property
+    def negative(self) -> Bool[Tensor, "b B"]:
+        """Which columns are negatives."""
+        return self.d < NEVER
+
+
+def blocks(
+    embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"], *, elements: int = ELEMENTS
+) -> Iterator[Block]:
+    """The batch, a few anchors at a time."""
+    kin, present = _kin(labels)
+    everyone = torch.arange(len(labels), device=labels.device)
+    for rows, d in distance_blocks(embeddings, embeddings, elements=elements):
+        mine = present[rows] & (kin[rows] != everyone[rows, None])
+        near, place = d.gather(1, kin[rows]).masked_fill_(~mine, NEVER).sort(1)
+        who = kin[rows].gather(1, place)
+        # The anchor itself, at inf, is never among the first n - 1 of its identity.
+        yield Block(everyone[rows], d.scatter_(1, kin[rows], NEVER), near[:, :-1].contiguous(), who[:, :-1])
+
+
+def _kin(labels: Int64[Tensor, "B"]) -> tuple[Int64[Tensor, "B n"], Bool[Tensor, "B n"]]:
+    """The rows that share each row's label, itself among them; a row with fewer repeats one that is marked absent."""
+    _, group, counts = torch.unique(labels, return_inverse=True, return_counts=True)
+    order = group.argsort(stable=True)
+    first = counts.cumsum(0) - counts
+    step = torch.arange(int(counts.max()) if len(labels) else 0, device=labels.device)
+    present = step < counts[group, None]
+    return order[torch.where(present, first[group, None] + step, first[group, None])], present
+
+
+def semi_hard_negatives(
+    embeddings: Float[Tensor, "B E"],
+    labels: Int64[Tensor, "B"],
+    *,
+    margin: float = 0.2,
+    choose: Choose = "closest",
+    fallback: Fallback = "skip",
+    generator: Generator | None = None,
+) -> Triplets:
+    """For every ordered pair of an anchor and a positive, one semi-hard negative.
+
+    `choose` "closest" takes the closest of them (of equally close ones the first row), "random" any with the same
+    chance. A pair all of whose negatives beyond the positive are easy is left out, for its loss is 0. `fallback` says
+    what a pair gets that has no negative beyond its positive: nothing, its farthest negative, or its closest.
+
+    Paper: Schroff et al. 2015, section 3.2 and equation 4, which are silent about `choose` and `fallback`.
+
+    >>> x = torch.tensor([[0.0], [0.5], [0.6], [3.0]])
+    >>> [rows.tolist() for rows in semi_hard_negatives(x, torch.tensor([0, 0, 1, 1]), margin=0.2)]
+    [[0], [1], [2]]
+    """
+    where = "semi_hard_negatives"
+    require_margin(where, margin)
+    require_choice(where, "choose", choose, ("closest", "random"))
+    require_choice(where, "fallback", fallback, ("skip", "farthest", "hardest"))
+    require_batch(where, embeddings, labels)
+    found = []
+    for block in blocks(embeddings, labels):
+        if choose == "closest":
+            column, d = _closest_beyond(block)
+        else:
+            column, d = _random_within(block, margin, generator)
+        taken = block.positive & (d < block.near + margin)
+        if fallback != "skip":
+            alone = block.positive & ~_any_beyond(block) & block.negative.any(-1, keepdim=True)
+            instead = _extreme(block, farthest=fallback == "farthest")[:, None]
+            column, taken = torch.where(alone, instead, column), taken | alone
+        row, place = taken.nonzero(as_tuple=True)
+        found.append(torch.stack([block.anchors[row], block.who[row, place], column[row, place]]))
+    return Triplets(*(torch.cat(found, dim=1) if found else labels.new_zeros(3, 0)))
+
+
+def batch_hard(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"]) -> Triplets:
+    """For every anchor its farthest positive and its closest negative; anchors without either are left out.
+
+    Paper: Hermans et al. 2017, equation 5. Schroff et al. warn that the hardest negatives may
+    collapse a network early in its training.
+
+    >>> x = torch.tensor([[0.0], [0.5], [0.6], [3.0]])
+    >>> [rows.tolist() for rows in batch_hard(x, torch.tensor([0, 0, 1, 1]))]
+    [[0, 1, 2, 3], [1, 0, 3, 2], [2, 2, 1, 1]]
+    """
+    require_batch("batch_hard", embeddings, labels)
+    found = []
+    for block in blocks(embeddings, labels):
+        both = block.positive.any(-1) & block.negative.any(-1)
+        if block.near.shape[1]:
+            last = (block.positive.sum(-1, keepdim=True) - 1).clamp(min=0)
+            farthest = block.who.gather(1, last)[:, 0]
+            found.append(torch.stack([block.anchors, farthest, block.d.argmin(-1)])[:, both])
+    return Triplets(*(torch.cat(found, dim=1) if found else labels.new_zeros(3, 0)))
+
+
+def negative_shares(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"], *, margin: float = 0.2) -> Shares:
+    """How many of all triplets of a batch are hard, semi-hard and easy: what training has left to learn from.
+
+    >>> negative_shares(torch.tensor([[0.0], [0.5], [0.6], [3.0]]), torch.tensor([0, 0, 1, 1]), margin=0.2)
+    Shares(hard=0.375, semi_hard=0.125, easy=0.5, count=8)
+    """
+    require_margin("negative_shares", margin)
+    require_batch("negative_shares", embeddings, labels)
+    hard = active = count = 0
+    for block in blocks(embeddings, labels):
+        negatives = block.negative.sum(-1, keepdim=True)
+        count += int((block.positive * negatives).sum())
+        hard += int((_counted(block, beyond(block.near, block.d)) * block.positive).sum())
+        active += int((_counted(block, cleared(block.near + margin, block.d)) * block.positive).sum())
+    share = 1 / max(count, 1)
+    return Shares(hard * share, (active - hard) * share, (count - active) * share, count)
+
+
+def beyond(near: Float[Tensor, "b P"], d: Float[Tensor, "b B"]) -> Int64[Tensor, "b B"]:
+    """Of each negative, how many positives are closer, t < d: the bin it falls into."""
+    return torch.searchsorted(near, d)
+
+
+def cleared(bounds: Float[Tensor, "b P"], d: Float[Tensor, "b B"]) -> Int64[Tensor, "b B"]:
+    """Of each negative, how many positives it leaves behind by the margin, t + margin <= d."""
+    return torch.searchsorted(bounds, d, right=True)
+
+
+def _counted(block: Block, bins: Int64[Tensor, "b B"]) -> Int64[Tensor, "b P"]:
+    """For each positive k, how many negatives lie in bins up to k."""
+    counts = bins.new_zeros(len(bins), block.near.shape[1] + 1)
+    counts.scatter_add_(1, bins, block.negative.long())
+    return counts.cumsum(1)[:, :-1]
+
+
+def _closest_beyond(block: Block) -> tuple[Int64[Tensor, "b P"], Float[Tensor, "b P"]]:
+    """For each positive the closest negative with d > t, and d; inf where there is none."""
+    bins, width = beyond(block.near, block.d), block.near.shape[1] + 1
+    least = block.d.new_full((len(bins), width), NEVER).scatter_reduce_(1, bins, block.d, "amin")
+    # Only what attains the minimum of its bin is listed, so that nothing but the minima is scattered for every column.
+    row, attains = (block.d == least.gather(1, bins)).nonzero(as_tuple=True)
+    column = bins.new_full((least.numel(),), block.d.shape[1])
+    column.scatter_reduce_(0, row * width + bins[row, attains], attains, "amin")
+    # The running minimum over the bins k + 1, k + 2, ..., and in which of them it stands.
+    best, place = least.flip(1).cummin(1)
+    best, place = best.flip(1)[:, 1:], (width - 1 - place).flip(1)[:, 1:]
+    return column.view_as(least).gather(1, place), best
+
+
+def _random_within(
+    block: Block, margin: float, generator: Generator | None
+) -> tuple[Int64[Tensor, "b P"], Float[Tensor, "b P"]]:
+    """For each positive any one of its semi-hard negatives, and d; inf where there is none."""
+    ordered, order = block.d.sort(-1)
+    start = torch.searchsorted(ordered, block.near, right=True)
+    width = torch.searchsorted(ordered, block.near + margin) - start
+    step = torch.rand(start.shape, generator=generator, dtype=torch.float64, device=start.device)
+    place = (start + (step * width).long()).clamp(max=block.d.shape[1] - 1)
+    return order.gather(1, place), ordered.gather(1, place).masked_fill(width <= 0, NEVER)
+
+
+def _any_beyond(block: Block) -> Bool[Tensor, "b P"]:
+    """Whether any negative lies beyond each positive."""
+    return block.d.masked_fill(~block.negative, -1).amax(-1, keepdim=True) > block.near
+
+
+def _extreme(block: Block, *, farthest: bool) -> Int64[Tensor, "b"]:
+    """The farthest or the closest negative of each anchor."""
+    return block.d.masked_fill(~block.negative, -1).argmax(-1) if farthest else block.d.argmin(-1)

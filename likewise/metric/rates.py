@@ -1,0 +1,288 @@
+"""How well distances tell same from different: VAL at a FAR, accuracy, ROC, and thresholds with what supports them.
+
+A pair is accepted when its distance is at most the threshold. VAL is the share of accepted among pairs that show the
+same person, FAR among pairs that do not.
+"""
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from likewise.checks import require, require_count
+from likewise.similarity import wide
+
+FOLDS = 10  # of LFW
+REFUSED, DOUBTFUL = 3, 30  # impostor pairs times FAR: below the first nothing is shown, below the second little
+
+
+class FewImpostorsWarning(UserWarning):
+    """A threshold rests on so few pairs that its FAR is known within a factor only."""
+
+
+@dataclass(frozen=True)
+class Roc:
+    """VAL against FAR, one point for every distinct distance, from nothing accepted to everything."""
+
+    threshold: Float[Tensor, "n"]
+    far: Float[Tensor, "n"]
+    val: Float[Tensor, "n"]
+
+    @property
+    def area(self) -> float:
+        """The chance that a same pair is closer than a different one, ties counted half."""
+        return torch.trapezoid(self.val, self.far).item()
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Means over folds; `_error` is the standard error of the mean, sd / sqrt(folds), nan for one fold.
+
+    `threshold` is where FAR is at most `far` on all pairs, `accuracy_threshold` where accuracy is best on all.
+    """
+
+    accuracy: float
+    accuracy_error: float
+    accuracy_threshold: float
+    far: float
+    far_found: float
+    val: float
+    val_error: float
+    threshold: float
+    folds: int
+    roc: Roc
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A threshold and its FAR on the pairs it was found on: `low` to `high` is the Clopper-Pearson interval."""
+
+    threshold: float
+    wanted: float
+    far: float
+    low: float
+    high: float
+    impostors: int
+    accepted: int
+
+
+def verification(
+    distances: Float[Tensor, "n"],
+    same: Bool[Tensor, "n"],
+    *,
+    far: float = 1e-3,
+    folds: Int64[Tensor, "n"] | int | None = None,
+) -> Verification:
+    """Accuracy and VAL at a FAR of listed pairs, each fold judged by thresholds found on all the others.
+
+    Accuracy takes the threshold that is best on the other folds (of equally good ones the lowest; candidates lie
+    midway between distances), VAL the largest with FAR <= `far` on them; `far_found` is the FAR that this gives on
+    the fold itself. `folds` is each pair's fold, as LFW's lists give it, or their number: same and different pairs
+    are then dealt out in turn. None means ten, or as many as there are pairs of the rarer kind. With one fold
+    thresholds are judged on the pairs they were found on, which flatters.
+
+    Paper: Huang et al. 2007, View 2 of LFW; Schroff et al. 2015, section 4, for VAL and FAR.
+    Differs: Schroff et al. find the threshold for a FAR on the split it is judged on: folds=1 for each split.
+
+    >>> found = verification(torch.tensor([0.1, 0.3, 0.2, 0.9]), torch.tensor([True, True, False, False]), folds=1)
+    >>> found.accuracy, found.val, round(found.threshold, 6), found.roc.area
+    (0.75, 0.5, 0.2, 0.75)
+    """
+    where = "verification"
+    distances = _checked(where, "distances", distances)
+    require(same.dtype == torch.bool, where, "same", "be true or false for each pair", same.dtype)
+    require(same.shape == distances.shape, where, "same", f"have one entry for each of {len(distances)}", len(same))
+    _require_rate(where, "far", far)
+    require(0 < int(same.sum()) < len(same), where, "same", "have pairs of both kinds", f"{int(same.sum())} same")
+    fold = _dealt(where, same, folds)
+    names = fold.unique().tolist()
+    accuracy, val, found = [], [], []
+    for name in names:
+        mine = fold == name
+        rest = ~mine if len(names) > 1 else mine
+        kinds = same[mine].unique().numel(), same[rest].unique().numel()
+        require(kinds == (2, 2), where, "folds", "each hold pairs of both kinds", f"none in fold {name} or its rest")
+        judged, truth = distances[mine], same[mine]
+        best = _best_threshold(distances[rest], same[rest])
+        accuracy.append(((judged <= best) == truth).double().mean().item())
+        limit = _threshold(distances[rest][~same[rest]], far)
+        val.append((judged[truth] <= limit).double().mean().item())
+        found.append((judged[~truth] <= limit).double().mean().item())
+    (accuracy_mean, accuracy_error), (val_mean, val_error) = mean_and_error(accuracy), mean_and_error(val)
+    return Verification(
+        accuracy=accuracy_mean,
+        accuracy_error=accuracy_error,
+        accuracy_threshold=_best_threshold(distances, same),
+        far=far,
+        far_found=mean_and_error(found)[0],
+        val=val_mean,
+        val_error=val_error,
+        threshold=_threshold(distances[~same], far),
+        folds=len(names),
+        roc=_roc(distances, same),
+    )
+
+
+def mean_and_error(values: list[float]) -> tuple[float, float]:
+    """The mean of some splits and its standard error, sd / sqrt(k) with k - 1 in sd; nan for one split.
+
+    >>> mean_and_error([1.0, 3.0])
+    (2.0, 1.0)
+    """
+    mean, count = math.fsum(values) / len(values), len(values)
+    if count < 2:
+        return mean, math.nan
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    return mean, math.sqrt(variance / count)
+
+
+def threshold_for(impostors: Float[Tensor, "m"], *, far: float, confidence: float = 0.95) -> Threshold:
+    """The largest threshold that accepts at most a share `far` of your own impostor distances, and what that shows.
+
+    `low` to `high` holds the true FAR with the confidence, if the pairs are independent; pairs that share images say
+    less. Zero errors in m pairs prove no more than FAR < 3 / m: fewer than 3 / far pairs are refused, and fewer than
+    30 / far warned of.
+
+    >>> found = threshold_for(torch.arange(1.0, 10001.0), far=0.01)
+    >>> found.accepted, found.far, round(found.low, 5), round(found.high, 5)
+    (100, 0.01, 0.00814, 0.01215)
+    """
+    where = "threshold_for"
+    impostors = _checked(where, "impostors", impostors)
+    _require_rate(where, "far", far)
+    _require_rate(where, "confidence", confidence)
+    count, needed = len(impostors), math.ceil(REFUSED / far - 1e-9)
+    hint = f"With {count} a FAR down to {REFUSED / max(count, 1):.2g} can be asked for."
+    require(count >= needed, where, "impostors", f"be at least 3 / far, {needed}", count, hint)
+    if count < DOUBTFUL / far - 1e-9:
+        text = f"{where}: {count} impostor distances are fewer than 30 / far, {DOUBTFUL / far:.0f}; see low and high."
+        warnings.warn(text, FewImpostorsWarning, stacklevel=2)
+    threshold = _threshold(impostors, far)
+    accepted = int((impostors <= threshold).sum())
+    low, high = clopper_pearson(accepted=accepted, total=count, confidence=confidence)
+    return Threshold(threshold, far, accepted / count, low, high, count, accepted)
+
+
+def tightened(*, fpir: float, gallery: int) -> float:
+    """The FAR per comparison, 1 - (1 - FPIR)^(1 / N), that keeps the chance of any false match in a gallery of N.
+
+    FPIR is the share of strangers who are taken for anyone. It assumes N independent comparisons: check with strangers.
+
+    >>> f"{tightened(fpir=0.01, gallery=1000):.4g}"
+    '1.005e-05'
+    """
+    _require_rate("tightened", "fpir", fpir)
+    require_count("tightened", "gallery", gallery)
+    return -math.expm1(math.log1p(-fpir) / gallery)
+
+
+def clopper_pearson(*, accepted: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval for a share of which `accepted` of `total` were seen.
+
+    It ends where seeing so few, or so many, has the chance (1 - confidence) / 2: bisection on the binomial sum.
+
+    Paper: Clopper and Pearson 1934.
+
+    >>> low, high = clopper_pearson(accepted=0, total=100)  # 1 - 0.025^(1/100)
+    >>> low, round(high, 6)
+    (0.0, 0.036217)
+    """
+    where = "clopper_pearson"
+    require_count(where, "total", total)
+    require_count(where, "accepted", accepted, least=0)
+    require(accepted <= total, where, "accepted", f"be at most total, {total}", accepted)
+    _require_rate(where, "confidence", confidence)
+    tail, seen = (1 - confidence) / 2, accepted / total
+    # Forty standard deviations beyond what was seen there is nothing left that float64 could add.
+    reach = 200 + int(40 * math.sqrt(accepted))
+    many = torch.arange(accepted, min(total, accepted + reach) + 1, dtype=torch.float64)
+    few = torch.arange(max(0, accepted - reach), accepted + 1, dtype=torch.float64)
+    low = _share_with(many, total, tail, below_chance=0.0, above_chance=seen) if accepted else 0.0
+    high = _share_with(few, total, tail, below_chance=1.0, above_chance=seen) if accepted < total else 1.0
+    return low, high
+
+
+def _share_with(
+    counts: Float[Tensor, "k"], total: int, chance: float, *, below_chance: float, above_chance: float
+) -> float:
+    """The p, between one with less and one with more, at which a binomial variable is among counts with a chance."""
+    n = torch.tensor(float(total), dtype=torch.float64)
+    ways = torch.lgamma(n + 1) - torch.lgamma(counts + 1) - torch.lgamma(n - counts + 1)
+    while (p := (below_chance + above_chance) / 2) not in (below_chance, above_chance):
+        logarithm = torch.logsumexp(ways + counts * math.log(p) + (n - counts) * math.log1p(-p), 0).item()
+        if logarithm < math.log(chance):
+            below_chance = p
+        else:
+            above_chance = p
+    return p
+
+
+def allowed(far: float, total: int) -> int:
+    """How many of a number of pairs may be accepted; 0.001 of 3,000 is 3, however 0.001 is rounded."""
+    return math.floor(far * total * (1 + 1e-12))
+
+
+def below(distance: Tensor) -> float:
+    """The largest number below a distance, in the distance's own dtype: comparing there must not round it up."""
+    return torch.nextafter(distance, torch.full_like(distance, -math.inf)).item()
+
+
+def _threshold(impostors: Float[Tensor, "m"], far: float) -> float:
+    """The largest threshold that accepts at most a share of the distances."""
+    return below(impostors.kthvalue(allowed(far, len(impostors)) + 1).values)
+
+
+def _steps(distances: Tensor, same: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Distinct distances, and how many same and different pairs lie at or below each."""
+    values, group = distances.unique(return_inverse=True)
+    accepted, wrong = (torch.bincount(group[kind], minlength=len(values)).cumsum(0) for kind in (same, ~same))
+    return values, accepted, wrong
+
+
+def _best_threshold(distances: Float[Tensor, "n"], same: Bool[Tensor, "n"]) -> float:
+    """The lowest of the thresholds midway between distances, below all or at the last, with the most right answers."""
+    values, accepted, wrong = _steps(distances, same)
+    right = torch.cat([wrong.new_zeros(1), accepted - wrong])
+    place = int(right.argmax())  # the first of equals
+    if place == 0:
+        return below(values[0])
+    if place == len(values):
+        return values[-1].item()
+    middle = values[place - 1] + (values[place] - values[place - 1]) / 2
+    return (middle if middle < values[place] else values[place - 1]).item()
+
+
+def _roc(distances: Float[Tensor, "n"], same: Bool[Tensor, "n"]) -> Roc:
+    values, accepted, wrong = _steps(distances, same)
+    start = values.new_tensor([below(values[0])])
+    rates = [torch.cat([counts.new_zeros(1), counts]).double() / counts[-1] for counts in (wrong, accepted)]
+    return Roc(torch.cat([start, values]), *rates)
+
+
+def _dealt(where: str, same: Bool[Tensor, "n"], folds: Int64[Tensor, "n"] | int | None) -> Int64[Tensor, "n"]:
+    """Each pair's fold."""
+    if isinstance(folds, Tensor):
+        require(folds.shape == same.shape, where, "folds", f"have one entry for each of {len(same)}", len(folds))
+        return folds
+    rarer = int(min(same.sum(), (~same).sum()))
+    count = min(FOLDS, rarer) if folds is None else folds
+    require_count(where, "folds", count)
+    require(count <= rarer, where, "folds", f"be at most the {rarer} pairs of the rarer kind", count)
+    turn = torch.where(same, same.cumsum(0), (~same).cumsum(0)) - 1
+    return turn % count
+
+
+def _checked(where: str, name: str, distances: Tensor) -> Tensor:
+    """Distances as numbers to compare by: finite ones, float32 at least."""
+    require(distances.is_floating_point(), where, name, "be floating-point numbers", distances.dtype)
+    distances = distances.detach().to(wide(distances.dtype))
+    bad = int((~distances.isfinite()).sum())
+    require(bad == 0, where, name, "be finite", f"{bad} that are not")
+    return distances
+
+
+def _require_rate(where: str, name: str, rate: float) -> None:
+    require(0 < rate < 1, where, name, "be between 0 and 1", rate)

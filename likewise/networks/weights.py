@@ -1,0 +1,133 @@
+"""Networks as files: safetensors only, with the name, the options and the preparation of images that belong to them.
+
+A file can hold tensors and text and nothing that runs. What is loaded is checked against a hash of weights and
+preparation, which is also how a template says by which network it was made.
+"""
+
+import hashlib
+import inspect
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from likewise.checks import refuse, require, require_choice
+from likewise.data import Preparation
+from likewise.networks.embedder import BODIES, embedder
+from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
+from likewise.networks.segments import Network
+
+KEY = "likewise"  # in the metadata of every file of ours
+BUILDERS: dict[str, Callable[..., Network]] = {
+    **{builder.__name__: builder for builder in (nn1, nn2, nn3, nn4, nns1, nns2)},
+    **{body: partial(embedder, body) for body in BODIES},
+}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A network from a file, ready to embed, and all that makes its embeddings what they are."""
+
+    network: Network
+    name: str
+    options: dict[str, Any]
+    preparation: Preparation
+    hash: str
+
+
+def build_network(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Network:
+    """A new network that embeds, by name (`nns2`, `resnet8`, ...); its first weights follow from the seed.
+
+    >>> build_network("resnet8", {"channels": 1, "embedding_dim": 7}).embedding_dim
+    7
+    """
+    require_choice("build_network", "name", name, tuple(BUILDERS))
+    known = [option for option in inspect.signature(BUILDERS[name]).parameters if option != "body"]
+    for option in options:
+        require(option in known, "build_network", "options", f"be of {name}: {', '.join(known)}", repr(option))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return BUILDERS[name](**options)
+
+
+def save_network(
+    network: Network, path: Path | str, *, name: str, options: Mapping[str, Any], preparation: Preparation
+) -> str:
+    """Write a network of `build_network`; gives its hash. The file is whole or not there: it is renamed into place."""
+    require_choice("save_network", "name", name, tuple(BUILDERS))
+    tensors = network.state_dict()
+    facts = {"name": name, "options": dict(options), "preparation": preparation.to_json()}
+    found = weights_hash(tensors, facts)
+    save_tensors(path, tensors, {"kind": "network", **facts, "hash": found})
+    return found
+
+
+def load_network(path: Path | str) -> Saved:
+    """Read what `save_network` wrote, in evaluation mode; a file that was changed, or is none of ours, is refused."""
+    tensors, facts = load_tensors(path, kind="network")
+    found = facts.pop("hash", None)
+    facts.pop("kind")
+    same = weights_hash(tensors, facts) == found
+    require(same, "load_network", "path", "hold the weights its hash is of", repr(str(path)), "The file was changed.")
+    network = build_network(facts["name"], facts["options"])
+    shapes = {key: tuple(tensor.shape) for key, tensor in network.state_dict().items()}
+    for key, tensor in tensors.items():
+        fits = shapes.get(key) == tuple(tensor.shape)
+        require(fits, "load_network", key, f"have shape {shapes.get(key)}", tuple(tensor.shape))
+    missing = sorted(shapes.keys() - tensors.keys())
+    require(not missing, "load_network", "path", f"hold all weights of {facts['name']}", f"none for {missing[:3]}")
+    network.load_state_dict(tensors)
+    preparation = Preparation.from_json(facts["preparation"])
+    return Saved(network.eval(), facts["name"], facts["options"], preparation, found)
+
+
+def weights_hash(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
+    """SHA-256 of the facts and of every tensor: name, type, shape, bytes."""
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for key in sorted(tensors):
+        tensor = tensors[key].detach().cpu().contiguous()
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def save_tensors(path: Path | str, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Tensors and facts in one safetensors file, which is there as a whole or not at all."""
+    plain = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
+    data = safetensors.torch.save(plain, {KEY: json.dumps(facts, sort_keys=True)})
+    write_whole(Path(path), data)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write beside, then rename: a reader, or a power cut, meets the old file or the new one."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load_tensors(path: Path | str, *, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and facts of a file of one kind."""
+    rule = f"be a {kind} that likewise wrote"
+    require(Path(path).is_file(), f"load_{kind}", "path", rule, repr(str(path)), "There is no such file.")
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            facts = json.loads((file.metadata() or {}).get(KEY, "{}"))
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, json.JSONDecodeError) as error:
+        refuse(f"load_{kind}", "path", rule, repr(str(path)), str(error))
+    require(facts.get("kind") == kind, f"load_{kind}", "path", rule, repr(str(path)))
+    return tensors, facts

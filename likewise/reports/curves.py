@@ -1,0 +1,85 @@
+"""The learning curve of a run, as a picture that stands alone."""
+
+import math
+from collections.abc import Sequence
+
+from likewise.reports.charts import WIDTH, Axis, Panel, Trace, draw
+from likewise.reports.formats import short
+from likewise.training import Record
+
+POINTS = 400  # of a line; a long run is drawn by the means of its parts
+HEIGHT = 260.0
+COLOURS = {"loss": "#2456b3", "hard": "#b3261e", "semi-hard": "#cf5f00", "easy": "#1f7a46", "spread": "#7a4fd0"}
+STYLE = """
+text { font: 11.5px system-ui, sans-serif; fill: #4b5361; } .title { font-size: 13px; font-weight: 620; fill: #1d222b; }
+.grid { stroke: #ddd8cd; } .axis { stroke: #737b89; } polyline { fill: none; stroke-width: 1.6; }
+.tag { paint-order: stroke; stroke: #fcfbf8; stroke-width: 4px; }
+"""
+
+
+def learning_curve(records: Sequence[Record], *, title: str) -> str:
+    """Loss; shares of hard, semi-hard and easy triplets; mean squared distance: all against steps, as one SVG file.
+
+    >>> record = Record(0, 0.5, 1e-3, 40, 0.1, 0.2, 0.7, 1.9, 6.0, 0.25)
+    >>> learning_curve([record], title="digits").startswith("<svg xmlns=")
+    True
+    """
+    steps = [record.step + 1 for record in records]
+    losses = _line("loss", steps, [record.loss for record in records])
+    shares = [
+        _line("hard", steps, [record.hard for record in records]),
+        _line("semi-hard", steps, [record.semi_hard for record in records]),
+        _line("easy", steps, [record.easy for record in records]),
+    ]
+    spread = _line("spread", steps, [record.mean_distance for record in records])
+    x = _steps(max(steps, default=1))
+    most = max((y for _, y in losses.points), default=1.0) or 1.0
+    panels = (
+        Panel(f"{title}: loss", x, _upto(most), (losses,)),
+        Panel("triplets that are hard, semi-hard, easy", x, _upto(1.0), tuple(shares)),
+        Panel("mean squared distance of two embeddings (about 2 is spread, 0 collapsed)", x, _upto(2.2), (spread,)),
+    )
+    label = f"Learning curve of {title}: loss, shares of triplets and mean distance against steps"
+    svg = draw(panels, name="learning", label=label, height=HEIGHT)
+    looks = "".join(
+        f".{look} polyline {{ stroke: {colour}; }} .{look} text {{ fill: {colour}; }} "
+        for look, colour in COLOURS.items()
+    )
+    size = f'width="{WIDTH:g}" height="{len(panels) * HEIGHT:g}"'
+    paper = '<rect width="100%" height="100%" fill="#fcfbf8"></rect>'
+    head, rest = svg.split(">", 1)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}{head[4:]}><style>{STYLE}{looks}</style>{paper}{rest}\n'
+
+
+def _line(name: str, steps: list[int], values: list[float]) -> Trace:
+    """A line of at most POINTS points, each the mean of a part of the steps."""
+    each = -(-len(steps) // POINTS) or 1
+    parts = range(0, len(steps), each)
+    points = [(sum(part) / len(part), _mean(values[i : i + each])) for i in parts for part in [steps[i : i + each]]]
+    return Trace(name, tuple(points), dots=False, tag="" if name in ("loss", "spread") else name, tag_left=True)
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _steps(last: int) -> Axis:
+    each = _round_step(last / 5)
+    ticks = tuple((float(step), f"{step:g}") for step in range(0, last + 1, max(1, int(each))))
+    return Axis("steps", 0.0, float(max(last, 1)), ticks, log=False)
+
+
+def _upto(most: float) -> Axis:
+    each = _round_step(most / 4)
+    ticks = tuple((each * i, short(each * i)) for i in range(int(most / each + 1e-9) + 1))
+    return Axis("", 0.0, 1.05 * most, ticks, log=False)
+
+
+def _round_step(width: float) -> float:
+    """1, 2 or 5 times a power of ten, at least `width`.
+
+    >>> _round_step(0.3), _round_step(70.0)
+    (0.5, 100.0)
+    """
+    power = 10.0 ** math.floor(math.log10(width))
+    return next(times * power for times in (1, 2, 5, 10) if times * power >= width * (1 - 1e-9))

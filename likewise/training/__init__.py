@@ -1,0 +1,38 @@
+"""Network + objective + data -> trained network: one loop, exact resume, gradients of large batches in small memory."""
+
+from likewise.training.caching import backward_in_chunks
+from likewise.training.checkpoints import checkpoint_settings
+from likewise.training.embedding import Embedded, embed_examples
+from likewise.training.fitting import Fitted, Plan, beside, fit
+from likewise.training.loop import Diverged, Feed, Keep, Trained, train
+from likewise.training.objectives import Classes, EveryTriplet, Hardest, Harmonic, Objective, RandomTriplets, SemiHard
+from likewise.training.records import Record, read_records
+from likewise.training.schedules import AdaGrad, Cosine, Schedule
+
+__all__ = [
+    "AdaGrad",
+    "Classes",
+    "Cosine",
+    "Diverged",
+    "Embedded",
+    "EveryTriplet",
+    "Feed",
+    "Fitted",
+    "Hardest",
+    "Harmonic",
+    "Keep",
+    "Objective",
+    "Plan",
+    "RandomTriplets",
+    "Record",
+    "Schedule",
+    "SemiHard",
+    "Trained",
+    "backward_in_chunks",
+    "beside",
+    "checkpoint_settings",
+    "embed_examples",
+    "fit",
+    "read_records",
+    "train",
+]

@@ -1,0 +1,185 @@
+"""One loop: batches in, a trained network out, and a checkpoint from which it goes on to the last digit."""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import nn
+
+from likewise.checks import require_count
+from likewise.data import Batch, Skipped
+from likewise.metric import CollapseGuard, collapse, negative_shares
+from likewise.training.caching import backward_in_chunks
+from likewise.training.checkpoints import load_checkpoint, save_checkpoint
+from likewise.training.records import Record, rewind
+from likewise.training.schedules import Cosine, Schedule
+
+MARGIN = 0.2  # of the shares in the records, so that runs compare whatever they were trained for
+
+
+class Diverged(ArithmeticError):
+    """The loss is no number any more; the message says at which step."""
+
+
+@runtime_checkable
+class Feed(Protocol):
+    """The batches from any step on, as `likewise.data.Batches` gives them."""
+
+    def since(self, step: int) -> Iterator[Batch]: ...
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Where a run is kept: a checkpoint every so many steps and at the end, and a log of every step.
+
+    settings: what must be the same for a resumed run to be the same run; anything that JSON can hold.
+    """
+
+    checkpoint: Path
+    log: Path
+    every: int = 100
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_count("Keep", "every", self.every)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The settings as JSON gives them back."""
+        return json.loads(json.dumps(dict(self.settings)))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """How it went. `finished` is False if it was stopped; then the checkpoint holds all that is needed to go on."""
+
+    records: tuple[Record, ...]
+    finished: bool
+    skipped: tuple[Skipped, ...] = ()
+
+
+def train(
+    network: nn.Module,
+    objective: nn.Module,
+    feed: Feed,
+    *,
+    steps: int,
+    schedule: Schedule | None = None,
+    chunk: int | None = None,
+    keep: Keep | None = None,
+    resume: bool = False,
+    seed: int = 0,
+    guard: CollapseGuard | None = None,
+    watch: Callable[[Record], bool | None] | None = None,
+) -> Trained:
+    """Train a network, in place: for each batch, one step down the gradient of objective(network(images), batch).
+
+    schedule: the optimiser and its rates, Cosine() unless given. chunk: so many images at a time in memory, with the
+    gradient of the whole batch (`backward_in_chunks`). keep: checkpoint and log; `resume` goes on from there, if there
+    is one, exactly: losses and weights are those of a run that was never interrupted. watch: called with the record of
+    every step; True ends the run after it, and an exception ends it without a checkpoint of its own. seed: of chance
+    inside the network, such as dropout; the caller's generator is left alone. guard: stops a run whose embeddings have
+    collapsed, with `likewise.metric.CollapseError`; it takes the loss for that of active triplets.
+    """
+    require_count("train", "steps", steps)
+    schedule = Cosine() if schedule is None else schedule
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        run = _Run(network.train(), objective.train(), schedule, steps, chunk, keep, guard)
+        records = run.resume() if resume else run.start()
+        skipped: dict[Skipped, None] = {}
+        stopped = False
+        batches = feed.since(run.step)
+        while run.step < steps and not stopped:
+            batch = next(batches)
+            record = run.take(batch)
+            records.append(record)
+            skipped |= dict.fromkeys(batch.skipped)
+            stopped = bool(watch and watch(record))
+            if keep and (stopped or run.step == steps or run.step % keep.every == 0):
+                run.save()
+    return Trained(tuple(records), run.step == steps, tuple(skipped))
+
+
+class _Run:
+    def __init__(
+        self,
+        network: nn.Module,
+        objective: nn.Module,
+        schedule: Schedule,
+        steps: int,
+        chunk: int | None,
+        keep: Keep | None,
+        guard: CollapseGuard | None,
+    ) -> None:
+        self.network, self.objective, self.schedule, self.steps = network, objective, schedule, steps
+        self.chunk, self.keep, self.guard, self.step = chunk, keep, guard, 0
+        learned = [weight for module in (network, objective) for weight in module.parameters() if weight.requires_grad]
+        self.optimiser = schedule.optimiser(learned)
+        self.device = next(network.parameters()).device
+
+    def start(self) -> list[Record]:
+        return rewind(self.keep.log, 0) if self.keep else []
+
+    def resume(self) -> list[Record]:
+        if self.keep is None or not self.keep.checkpoint.is_file():
+            return self.start()
+        modules = self.network, self.objective
+        self.step, watched = load_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.keep.plain)
+        if self.guard:
+            self.guard.load_state_dict(watched)
+        return rewind(self.keep.log, self.step)
+
+    def save(self) -> None:
+        assert self.keep is not None
+        modules = self.network, self.objective
+        watched = self.guard.state_dict() if self.guard else {}
+        save_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.step, self.keep.plain, watched)
+
+    def take(self, batch: Batch) -> Record:
+        """One step, and its line in the log."""
+        started = time.perf_counter()
+        rate = self.schedule.rate(self.step, self.steps)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.zero_grad()
+        loss, embeddings = self._backward(batch)
+        if not math.isfinite(loss):
+            raise Diverged(f"train: the loss of step {self.step} is {loss}. Lower the learning rate.")
+        self.optimiser.step()
+        shares = negative_shares(embeddings, batch.labels.to(self.device), margin=MARGIN)
+        found = self._spread(embeddings, loss)
+        facts = *shares[:3], *found, time.perf_counter() - started
+        record = Record(self.step, loss, rate, len(batch.rows), *facts)
+        self.step += 1
+        if self.keep:
+            with self.keep.log.open("a") as log:
+                log.write(record.to_line())
+        return record
+
+    def _spread(self, embeddings: torch.Tensor, loss: float) -> tuple[float, float]:
+        """Mean distance and effective rank; the guard, if there is one, may stop the run here."""
+        if len(embeddings) < 2:
+            return 0.0, 0.0
+        found = self.guard.check(embeddings, active_loss=loss) if self.guard else collapse(embeddings)
+        return found.mean_distance, found.effective_rank
+
+    def _backward(self, batch: Batch) -> tuple[float, torch.Tensor]:
+        images = batch.images.to(self.device)
+        if not len(images):  # all of them were unreadable
+            return 0.0, images.flatten(1)
+        if self.chunk is not None:
+            loss, embeddings = backward_in_chunks(
+                self.network, images, lambda embeddings: self.objective(embeddings, batch), chunk=self.chunk
+            )
+        else:
+            embeddings = self.network(images)
+            loss = self.objective(embeddings, batch)
+            if loss.requires_grad:
+                loss.backward()
+        return float(loss.detach()), embeddings.detach()

@@ -1,0 +1,189 @@
+"""What a network is trained for: embeddings of a batch in, one number to lower out.
+
+An objective is a module, so that what it learns besides the network (the weights of classes) is trained and stored with
+it; whatever it draws by chance it draws from the batch's step, so that a resumed run draws alike.
+"""
+
+import hashlib
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+from torch.nn import functional
+
+from likewise.checks import require, require_choice, require_count
+from likewise.data import Batch
+from likewise.metric import Triplets, batch_all_loss, batch_hard, harmonic_loss, semi_hard_negatives, triplet_loss
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """A module: objective(embeddings, batch) -> the loss."""
+
+    def __call__(self, embeddings: Tensor, batch: Batch) -> Tensor: ...
+
+
+class SemiHard(nn.Module):
+    """The triplet loss over one semi-hard negative for each pair of an anchor and a positive.
+
+    choose, fallback: as in `likewise.metric.semi_hard_negatives`. The loss is the mean over triplets above 0: their
+    number varies from batch to batch, and with it the paper's sum.
+
+    Paper: FaceNet, arXiv 1503.03832, section 3.2.
+    """
+
+    def __init__(self, *, margin: float = 0.2, choose: str = "closest", fallback: str = "skip", seed: int = 0) -> None:
+        super().__init__()
+        require_choice("SemiHard", "choose", choose, ("closest", "random"))
+        require_choice("SemiHard", "fallback", fallback, ("skip", "farthest", "hardest"))
+        require_count("SemiHard", "seed", seed, least=0)
+        self.margin, self.choose, self.fallback, self.seed = margin, choose, fallback, seed
+
+    def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
+        triplets = semi_hard_negatives(
+            embeddings,
+            batch.labels,
+            margin=self.margin,
+            choose=self.choose,  # ty: ignore[invalid-argument-type]
+            fallback=self.fallback,  # ty: ignore[invalid-argument-type]
+            generator=drawn(self.seed, batch.step),
+        )
+        return triplet_loss(embeddings, triplets, margin=self.margin, reduction="mean")
+
+
+class Hardest(nn.Module):
+    """The triplet loss over the farthest positive and the closest negative of each anchor, which may collapse.
+
+    Paper: In Defense of the Triplet Loss, arXiv 1703.07737, equation 5.
+    """
+
+    def __init__(self, *, margin: float = 0.2) -> None:
+        super().__init__()
+        self.margin = margin
+
+    def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
+        triplets = batch_hard(embeddings, batch.labels)
+        return triplet_loss(embeddings, triplets, margin=self.margin, reduction="mean")
+
+
+class RandomTriplets(nn.Module):
+    """The triplet loss over one negative by chance for each pair of an anchor and a positive: no mining at all."""
+
+    def __init__(self, *, margin: float = 0.2, seed: int = 0) -> None:
+        super().__init__()
+        require_count("RandomTriplets", "seed", seed, least=0)
+        self.margin, self.seed = margin, seed
+
+    def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
+        triplets = random_triplets(batch.labels, seed=self.seed, step=batch.step)
+        return triplet_loss(embeddings, triplets, margin=self.margin, reduction="mean")
+
+
+class EveryTriplet(nn.Module):
+    """The triplet loss over every triplet of the batch, the mean over those above 0."""
+
+    def __init__(self, *, margin: float = 0.2) -> None:
+        super().__init__()
+        self.margin = margin
+
+    def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
+        return batch_all_loss(embeddings, batch.labels, margin=self.margin, reduction="mean")
+
+
+class Classes(nn.Module):
+    """The baseline: cross-entropy over the identities of the training set, scale * cos(embedding, weight of identity).
+
+    Paper: NormFace, arXiv 1704.06369, section 3.2. The weights are of no use for identities that were never seen; what
+    is kept is the network before them.
+    """
+
+    def __init__(self, embedding_dim: int, num_classes: int, *, scale: float = 16.0, seed: int = 0) -> None:
+        super().__init__()
+        require_count("Classes", "embedding_dim", embedding_dim)
+        require_count("Classes", "num_classes", num_classes)
+        require(scale > 0, "Classes", "scale", "be positive", scale)
+        self.scale = scale
+        self.weight = nn.Parameter(torch.randn(num_classes, embedding_dim, generator=drawn(seed, 0)))
+
+    def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
+        logits = self.scale * functional.normalize(embeddings) @ functional.normalize(self.weight).mT
+        return functional.cross_entropy(logits, batch.labels) if len(embeddings) else logits.sum()
+
+
+class Harmonic(nn.Module):
+    """The triplet loss over new vectors and those that an old network has made, in one space: the old ones stay.
+
+    old: vectors of an old network. rows: for each example of the training set, which of them is of the same image (-1
+    for none), so that every batch meets its own images' old vectors. Without `rows` they are only known by their
+    `labels`: a batch then meets `most` of those whose identity it has, by chance; no image, no old network is needed.
+
+    Paper: FaceNet, arXiv 1503.03832, appendix 7.
+    """
+
+    def __init__(
+        self,
+        old: Float[Tensor, "M E"],
+        labels: Int64[Tensor, "M"],
+        *,
+        rows: Int64[Tensor, "N"] | None = None,
+        margin: float = 0.2,
+        most: int = 512,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        whole = labels.shape == old.shape[:1]
+        require(whole, "Harmonic", "labels", f"have one entry for each of {len(old)} vectors", tuple(labels.shape))
+        require_count("Harmonic", "most", most)
+        self.margin, self.most, self.seed = margin, most, seed
+        self.old, self.labels, self.rows = old.detach(), labels, rows
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the old vectors and of how they are used."""
+        digest = hashlib.sha256(f"{self.margin} {self.most} {self.seed}".encode())
+        for tensor in (self.old, self.labels, self.rows):
+            digest.update(b"" if tensor is None else tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
+        chosen = self._chosen(batch)
+        return harmonic_loss(
+            embeddings,
+            self.old[chosen].to(embeddings.device),
+            batch.labels,
+            old_labels=self.labels[chosen],
+            margin=self.margin,
+            reduction="mean",
+            fallback="farthest",
+            generator=drawn(self.seed, batch.step),
+        )
+
+    def _chosen(self, batch: Batch) -> Int64[Tensor, "n"]:
+        if self.rows is not None:
+            chosen = self.rows[batch.rows]
+            return chosen[chosen >= 0]
+        known = torch.isin(self.labels, batch.labels).nonzero()[:, 0]
+        order = torch.randperm(len(known), generator=drawn(self.seed, batch.step))
+        return known[order[: self.most]]
+
+
+def random_triplets(labels: Tensor, *, seed: int, step: int) -> Triplets:
+    """For every ordered pair of two rows of an identity, one row of any other."""
+    same = labels[:, None] == labels
+    anchor, positive = (same & ~torch.eye(len(labels), dtype=torch.bool)).nonzero(as_tuple=True)
+    others = (~same).double()
+    kept = others.sum(1)[anchor] > 0
+    anchor, positive = anchor[kept], positive[kept]
+    if not len(anchor):
+        return Triplets(anchor, positive, anchor)
+    place = torch.rand(len(anchor), generator=drawn(seed, step), dtype=torch.float64) * others.sum(1)[anchor]
+    # The k-th other row of an anchor is where the running count of others passes k.
+    counts = others.cumsum(1)
+    negative = torch.searchsorted(counts[anchor], place[:, None], right=True)[:, 0]
+    return Triplets(anchor, positive, negative)
+
+
+def drawn(seed: int, step: int) -> torch.Generator:
+    """A generator for one step of one seed."""
+    return torch.Generator().manual_seed((seed * 1_000_003 + step) % (1 << 63))

@@ -1,0 +1,49 @@
+"""What is known of each step, as lines of JSON."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from likewise.networks.weights import write_whole
+
+
+@dataclass(frozen=True)
+class Record:
+    """One step. Hard, semi-hard and easy are shares of all triplets of its batch, whatever it is trained for.
+
+    mean_distance: the squared distance of two embeddings by chance, about 2 when they are spread and 0 when they have
+    collapsed. effective_rank: in how many directions they vary. Both, and the shares, are of before the step.
+    """
+
+    step: int
+    loss: float
+    rate: float
+    images: int
+    hard: float
+    semi_hard: float
+    easy: float
+    mean_distance: float
+    effective_rank: float
+    seconds: float
+
+    def to_line(self) -> str:
+        """One line of JSON; numbers to the last digit."""
+        return json.dumps(asdict(self)) + "\n"
+
+
+def read_records(path: Path) -> list[Record]:
+    """The records of a file; a last line that was cut off is left out."""
+    found = []
+    for line in path.read_text().splitlines():
+        try:
+            found.append(Record(**json.loads(line)))
+        except (json.JSONDecodeError, TypeError):
+            break
+    return found
+
+
+def rewind(path: Path, step: int) -> list[Record]:
+    """Leave in a file the steps before `step` only, and give them."""
+    kept = [record for record in read_records(path) if record.step < step] if path.is_file() else []
+    write_whole(path, "".join(record.to_line() for record in kept).encode())
+    return kept

@@ -1,0 +1,100 @@
+"""From texts to verdicts: seeds, budgets, strictness, what a caller registered."""
+
+from collections.abc import Generator
+
+import pytest
+
+from likewise.claims import R, Stated, check, check_claims, checking, register
+from likewise.claims.programs.registry import PROGRAMS
+
+
+@pytest.fixture
+def squaring() -> Generator[None]:
+    def matrices(n: int) -> tuple:
+        import torch
+
+        return (torch.empty(n, n),)
+
+    register("mine.square", lambda x: x @ x, matrices)
+    yield
+    del PROGRAMS["mine.square"]
+
+
+@pytest.mark.usefixtures("squaring")
+def test_a_program_of_the_caller_is_counted() -> None:
+    claims = [
+        "of: mine.square\nsizes: n\nunit: mac\nassert: cost == n^3",
+        "sizes: n\nunit: mac\nassert: cost(mine.square) <= n^2",
+    ]
+    first, second, third = check_claims([Stated(str(i), text) for i, text in enumerate([*claims, "assert: 1 == 1"])])
+    assert str(first) == "holds  0  n^3 mac  [exact count, 4+4 runs]"
+    assert second.verdict == "refuted"
+    assert third.verdict == "holds"
+
+
+def test_a_program_that_nobody_registered_is_unknown() -> None:
+    assert check("of: mine.square\nsizes: n\nunit: mac\nassert: cost == n^3").detail == "unknown program mine.square"
+
+
+def test_given_declares_variables() -> None:
+    assert str(R) == "R"
+    found = check("dot(q, k) == dot(k, q) + sum(x)*0", given={"q": R["D"], "k": R["D"], "x": R["N", "D"]})
+    assert found.statement.startswith("given: q in R^D; k in R^D; x in R^(N, D)")
+    assert found.verdict == "holds"
+
+
+def test_a_seed_belongs_to_the_claim_and_to_the_caller() -> None:
+    first, again, other, edited = check("1 == 1"), check("1 == 1"), check("1 == 1", seed=1), check("1 == 1.0")
+    assert first.seed == again.seed == edited.seed != other.seed
+    assert check("assert: 1 == 1\nseed: 7", seed=3).seed == 7
+
+
+def test_a_verdict_says_what_it_was_made_with() -> None:
+    found = check("assert: 2^(1/2) < 1.5\nbudget: 3s", budget=2.0)
+    assert found.budget == 2.0
+    assert {"likewise", "python"} <= dict(found.versions).keys()
+    assert found.to_json()["versions"] == dict(found.versions)
+    assert found.seconds >= 0
+
+
+def test_the_caller_is_the_ceiling_of_a_budget() -> None:
+    assert check("assert: 1 == 1\nbudget: 500s").budget == checking.CEILING
+    assert check("assert: 1 == 1\nbudget: 500s", budget=100.0).budget == 100.0
+
+
+def test_strict_does_not_take_not_refuted_for_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    weak = {"verdict": "holds", "grade": "not refuted", "detail": "at 24 points", "engine": "x", "witness": [],
+            "suggestions": [], "numbers": []}  # fmt: skip
+
+    class Weak:
+        def ask_all(self, questions, answered) -> None:
+            for place, _ in enumerate(questions):
+                answered(place, {"finding": weak, "versions": {}})
+
+    monkeypatch.setattr(checking, "shared_pool", Weak)
+    assert check("1 == 1").verdict == "holds"
+    assert check("1 == 1", strict=True).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("answer", [{}, {"finding": None}, {"finding": {"verdict": "maybe"}}])
+def test_an_answer_of_another_form_is_no_verdict(answer: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Odd:
+        def ask_all(self, questions, answered) -> None:
+            answered(0, answer)
+
+    monkeypatch.setattr(checking, "shared_pool", Odd)
+    found = check("1 == 1")
+    assert (found.verdict, found.detail) == ("inconclusive", "its worker's answer was not understood")
+
+
+def test_a_text_that_is_kept_unread_on_purpose_passes() -> None:
+    assert check("assert: sin_softmax(1) > 0\nexpect: inconclusive").as_expected
+    assert not check("assert: sin_softmax(1) > 0\nexpect: refuted").as_expected
+    assert not check("assert: sin_softmax(1) > 0").as_expected
+
+
+def test_wrong_options_are_refused() -> None:
+    with pytest.raises(ValueError, match="check: seed must be a whole number of at least 0; got -1"):
+        check("1 == 1", seed=-1)
+    with pytest.raises(ValueError, match="check: budget must be a number of seconds above 0; got 0"):
+        check("1 == 1", budget=0)

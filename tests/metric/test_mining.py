@@ -1,0 +1,144 @@
+"""Chosen triplets are those that three loops choose, ties included."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from likewise.metric import Shares, Triplets, batch_hard, mining, negative_shares, semi_hard_negatives
+from tests.metric.brute import all_triplets, batches, exact_distances
+from tests.tolerance import assert_close
+
+MARGIN = 0.75  # on the lattice of `batches` distances meet t + margin exactly
+
+
+def chosen(triplets: Triplets) -> list[tuple[int, ...]]:
+    return sorted(zip(*(rows.tolist() for rows in triplets), strict=True))
+
+
+def pairs(labels: Tensor) -> list[tuple[int, int, list[int]]]:
+    """Every anchor and positive with all negatives; a pair without negatives too."""
+    marks = labels.tolist()
+    rows = range(len(marks))
+    return [
+        (a, p, [n for n in rows if marks[n] != marks[a]]) for a in rows for p in rows if a != p and marks[a] == marks[p]
+    ]
+
+
+@given(batches(), st.sampled_from(["skip", "farthest", "hardest"]))
+def test_closest_semi_hard_is_the_closest_within_the_band(batch: tuple[Tensor, Tensor], fallback: str) -> None:
+    x, labels = batch
+    d = exact_distances(x)
+    expected = []
+    for a, p, negatives in pairs(labels):
+        farther = [n for n in negatives if d[a][n] > d[a][p]]
+        band = [n for n in farther if d[a][n] < d[a][p] + MARGIN]
+        if band:
+            expected.append((a, p, min(band, key=lambda n: (d[a][n], n))))
+        elif negatives and not farther and fallback == "farthest":
+            expected.append((a, p, min(negatives, key=lambda n: (-d[a][n], n))))
+        elif negatives and not farther and fallback == "hardest":
+            expected.append((a, p, min(negatives, key=lambda n: (d[a][n], n))))
+    assert chosen(semi_hard_negatives(x, labels, margin=MARGIN, fallback=fallback)) == sorted(expected)  # ty: ignore[invalid-argument-type]
+
+
+@given(batches(), st.integers(0, 100))
+def test_random_semi_hard_is_any_within_the_band(batch: tuple[Tensor, Tensor], seed: int) -> None:
+    x, labels = batch
+    d = exact_distances(x)
+    found = semi_hard_negatives(
+        x, labels, margin=MARGIN, choose="random", generator=torch.Generator().manual_seed(seed)
+    )
+    bands = {
+        (a, p): [n for n in negatives if d[a][p] < d[a][n] < d[a][p] + MARGIN] for a, p, negatives in pairs(labels)
+    }
+    assert sorted((a, p) for a, p, _ in chosen(found)) == sorted(pair for pair, band in bands.items() if band)
+    assert all(n in bands[a, p] for a, p, n in chosen(found))
+
+
+def test_random_choice_is_uniform() -> None:
+    x = torch.tensor([[0.0], [0.1], [0.5], [-0.52], [0.54], [3.0]])
+    labels = torch.tensor([0, 0, 1, 2, 3, 4])
+    generator = torch.Generator().manual_seed(0)
+    draws = [semi_hard_negatives(x, labels, margin=0.5, choose="random", generator=generator) for _ in range(600)]
+    counts = [sum((0, 1, n) in chosen(draw) for draw in draws) for n in (2, 3, 4)]
+    assert sum(counts) == 600
+    assert all(abs(count - 200) < 5 * (600 * 2 / 9) ** 0.5 for count in counts)
+
+
+@given(batches())
+def test_batch_hard_is_farthest_positive_and_closest_negative(batch: tuple[Tensor, Tensor]) -> None:
+    x, labels = batch
+    d = exact_distances(x)
+    marks = labels.tolist()
+    found = chosen(batch_hard(x, labels))
+    anchors = sorted({a for a, _, _ in all_triplets(marks)})
+    assert [a for a, _, _ in found] == anchors
+    for a, p, n in found:
+        farthest = max(d[a][j] for j in range(len(marks)) if marks[j] == marks[a])
+        assert (p != a, marks[p], d[a][p]) == (True, marks[a], farthest)
+        assert n == min((j for j in range(len(marks)) if marks[j] != marks[a]), key=lambda j: (d[a][j], j))
+
+
+@given(batches())
+def test_shares_are_those_of_the_list(batch: tuple[Tensor, Tensor]) -> None:
+    x, labels = batch
+    d = exact_distances(x)
+    triplets = all_triplets(labels.tolist())
+    hard = sum(d[a][n] <= d[a][p] for a, p, n in triplets)
+    easy = sum(d[a][n] >= d[a][p] + MARGIN for a, p, n in triplets)
+    total = max(len(triplets), 1)
+    found = negative_shares(x, labels, margin=MARGIN)
+    semi_hard = len(triplets) - hard - easy
+    assert found == pytest.approx(Shares(hard / total, semi_hard / total, easy / total, len(triplets)))
+
+
+@given(batches(), st.integers(1, 30))
+def test_blocks_of_anchors_change_nothing(batch: tuple[Tensor, Tensor], elements: int) -> None:
+    x, labels = batch
+    whole = [torch.cat(fields) for fields in zip(*mining.blocks(x, labels), strict=True)]
+    parts = [torch.cat(fields) for fields in zip(*mining.blocks(x, labels, elements=elements), strict=True)]
+    assert len(list(mining.blocks(x, labels, elements=elements))) >= len(labels) ** 2 // max(elements, len(labels), 1)
+    for one, other in zip(whole, parts, strict=True):
+        assert_close(other.masked_fill(other == mining.NEVER, -1), one.masked_fill(one == mining.NEVER, -1), atol=1e-13)
+
+
+def test_near_duplicates_keep_their_order() -> None:
+    base = torch.nn.functional.normalize(torch.arange(1.0, 129.0), dim=0)
+    steps = torch.tensor([0.0, 1e-5, 3e-5, 7e-5])  # squared distances from 1e-10 on: lost in a float32 product
+    x = base + steps[:, None] * torch.nn.functional.one_hot(torch.tensor(5), 128)
+    found = semi_hard_negatives(x, torch.tensor([0, 0, 1, 1]), margin=0.2)
+    assert chosen(found) == [(0, 1, 2), (1, 0, 2), (3, 2, 1)]
+
+
+@pytest.mark.parametrize("choose", ["closest", "random"])
+@pytest.mark.parametrize("labels", [[], [0], [0, 0], [0, 1]])
+def test_batches_without_triplets_give_none(labels: list[int], choose: str) -> None:
+    x = torch.zeros(len(labels), 3)
+    marks = torch.tensor(labels, dtype=torch.int64)
+    assert chosen(semi_hard_negatives(x, marks, choose=choose, fallback="hardest")) == []  # ty: ignore[invalid-argument-type]
+    assert chosen(batch_hard(x, marks)) == []
+    assert negative_shares(x, marks).count == 0
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": 0.0}, "semi_hard_negatives: margin must be a positive number; got 0.0."),
+        ({"choose": "best"}, "semi_hard_negatives: choose must be one of 'closest', 'random'; got 'best'."),
+        ({"fallback": "x"}, "semi_hard_negatives: fallback must be one of 'skip', 'farthest', 'hardest'; got 'x'."),
+    ],
+)
+def test_wrong_options_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        semi_hard_negatives(torch.zeros(2, 1), torch.zeros(2, dtype=torch.int64), **options)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_wrong_labels_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"labels must be whole numbers; got torch\.float32"):
+        batch_hard(torch.zeros(2, 1), torch.zeros(2))
+    with pytest.raises(ValueError, match=r"labels must have one entry for each of 2 rows; got \(3,\)"):
+        batch_hard(torch.zeros(2, 1), torch.zeros(3, dtype=torch.int64))

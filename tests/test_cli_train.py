@@ -1,0 +1,211 @@
+"""`likewise train` writes a network, a log and a picture; Ctrl-C leaves what is needed to go on."""
+
+import importlib
+import json
+import os
+import signal
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy
+import pytest
+import torch
+
+from likewise import cli
+from likewise.data import digits
+from likewise.networks import load_network
+from likewise.training import AdaGrad, Cosine, Plan, checkpoint_settings, embed_examples, read_records
+from tests.data.drawing import archive, face, people
+
+door = importlib.import_module("likewise.cli.train")  # in its room the name is the verb
+SMALL = ["--network", "resnet8", "--embedding-dim", "6", "--identities", "3", "--faces", "3", "--random", "2"]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["train", *arguments])
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+@pytest.fixture
+def faces(tmp_path: Path) -> Path:
+    root = people(tmp_path / "faces", {"Ann": 4, "Bo": 3, "Cy": 1, "Di": 3})
+    (root / "Bo" / "notes.txt").write_text("a diary")
+    return root
+
+
+def base(folder: Path, *more: str) -> list[str]:
+    return [*SMALL, "--size", "8x9", "--workers", "0", "--out", str(folder / "m.safetensors"), *more]
+
+
+def test_a_folder_becomes_a_network(faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(faces), *base(tmp_path, "--steps", "3", "--json")) == 0
+    shown = json.loads(capsys.readouterr().out)
+    saved = load_network(tmp_path / "m.safetensors")
+    assert (saved.name, saved.preparation.size, saved.network.embedding_dim) == ("resnet8", (8, 9), 6)
+    assert shown["hash"] == saved.hash
+    assert (shown["steps"], shown["finished"], shown["images"], shown["identities"]) == (3, True, 11, 4)
+    assert shown["skipped"] == [{"item": "Bo/notes.txt", "why": "no picture in a known format"}]
+    records = read_records(tmp_path / "m.jsonl")
+    assert [record.step for record in records] == [0, 1, 2]
+    assert records[-1].loss == shown["loss"]
+    picture = ElementTree.parse(tmp_path / "m.svg").getroot()
+    assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+    assert len(list(picture.iter("{http://www.w3.org/2000/svg}polyline"))) == 5
+
+
+def test_skipped_files_are_listed_at_the_end(faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damaged = faces / "Ann" / "Ann_0002.jpg"
+    damaged.write_bytes(damaged.read_bytes()[:700])
+    assert run(str(faces), *base(tmp_path, "--steps", "4", "--objective", "classes", "--schedule", "adagrad")) == 0
+    listed = (tmp_path / "m.skipped.txt").read_text().splitlines()
+    assert [line.partition("\t")[0] for line in listed] == ["Bo/notes.txt", "Ann/Ann_0002.jpg"]
+    shown = capsys.readouterr().out
+    assert "Skipped 2 files" in shown
+    assert "  Bo/notes.txt: no picture in a known format\n" in shown
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_resume_ends_alike(
+    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "whole").mkdir()
+    assert run(str(faces), *base(tmp_path / "whole", "--steps", "5")) == 0
+    bar = door.progress_bar
+
+    class Pressing:
+        def __enter__(self):
+            self.bar = bar()
+            progress = self.bar.__enter__()
+
+            def press(done: float, doing: str) -> None:
+                progress(done, doing)
+                if doing.startswith("step 2,"):
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            return press
+
+        def __exit__(self, *error: object) -> None:
+            self.bar.__exit__(None, None, None)
+
+    before = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patched:
+        patched.setattr(door, "progress_bar", Pressing)
+        assert run(str(faces), *base(tmp_path, "--steps", "5")) == 130
+    assert signal.getsignal(signal.SIGINT) == before
+    shown = capsys.readouterr()
+    assert "stopping after this step" in shown.err
+    assert "Stopped after step 2 of 5; the same command with --resume goes on." in shown.out
+    assert checkpoint_settings(tmp_path / "m.checkpoint")["step"] == 2
+    assert not (tmp_path / "m.safetensors").exists()
+    assert run(str(faces), *base(tmp_path, "--steps", "5", "--resume")) == 0
+    assert load_network(tmp_path / "m.safetensors").hash == load_network(tmp_path / "whole" / "m.safetensors").hash
+    losses = [[r.loss for r in read_records(place / "m.jsonl")] for place in (tmp_path, tmp_path / "whole")]
+    assert losses[0] == losses[1]
+
+
+def test_another_plan_does_not_resume(faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(faces), *base(tmp_path, "--steps", "2")) == 0
+    assert run(str(faces), *base(tmp_path, "--steps", "3", "--resume")) == 2
+    assert "resume: steps must be that of the checkpoint, 2; got 3" in capsys.readouterr().err
+
+
+def test_harmony_with_a_network_or_with_its_vectors(faces: Path, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    assert run(str(faces), *base(tmp_path / "old", "--steps", "1", "--seed", "5")) == 0
+    old = tmp_path / "old" / "m.safetensors"
+    assert run(str(faces), *base(tmp_path, "--steps", "2", "--harmonic-with", str(old))) == 0
+    by_network = [record.loss for record in read_records(tmp_path / "m.jsonl")]
+    vectors = torch.nn.functional.normalize(torch.randn(5, 6, generator=torch.Generator().manual_seed(1)))
+    names = ["Ann", "Ann", "Bo", "Eve", "Di"]
+    numpy.savez(tmp_path / "old.npz", vectors=vectors.numpy(), names=numpy.array(names))
+    assert run(str(faces), *base(tmp_path, "--steps", "2", "--harmonic-with", str(tmp_path / "old.npz"))) == 0
+    by_vectors = [record.loss for record in read_records(tmp_path / "m.jsonl")]
+    assert run(str(faces), *base(tmp_path, "--steps", "2")) == 0
+    alone = [record.loss for record in read_records(tmp_path / "m.jsonl")]
+    assert len({by_network[0], by_vectors[0], alone[0]}) == 3
+
+
+def test_people_of_lfw_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    members = {f"{name}/{name}_{n:04d}.jpg": face(n) for name in ("Ann", "Bo", "Cy") for n in (1, 2)}
+    lists = {
+        "people.txt": "2\n2\nAnn\t2\nBo\t2\n1\nCy\t2\n",
+        "peopleDevTrain.txt": "2\nAnn\t2\nCy\t2\n",
+        "peopleDevTest.txt": "0\n",
+        "pairs.txt": "1\t0\n",
+        "pairsDevTrain.txt": "0\n",
+        "pairsDevTest.txt": "0\n",
+    }
+    faces = archive(tmp_path / "lfw.tar", {**members, **{name: text.encode() for name, text in lists.items()}})
+    for choice, images in (("without-fold-2", 4), ("view1", 4), ("all", 6)):
+        assert run(str(faces), *base(tmp_path, "--steps", "1", "--people", choice, "--json")) == 0
+        assert json.loads(capsys.readouterr().out)["images"] == images
+    assert run(str(faces), *base(tmp_path, "--people", "without-fold-3")) == 2
+    assert "--people must be all, view1 or without-fold-1" in capsys.readouterr().err
+
+
+def test_epochs_are_times_through_the_images(faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(faces), *base(tmp_path, "--epochs", "3", "--json")) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 3  # 11 images, 11 in a batch
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epochs", "1", "--steps", "2"], "--epochs must not be given with --steps"),
+        (["--size", "8"], "--size must be ROWSxCOLUMNS, such as 64x48; got '8'"),
+        (["--people", "view1"], "--people must be all for data that is not LFW"),
+        (["--out", "nowhere/m.safetensors"], "--out must be in a folder that exists"),
+        (["--network", "resnet9"], "name must be one of"),
+        (["--network", "nns2", "--size", "8x8"], r"fit: size must be that of nns2, (140, 116); got (8, 8)"),
+        (["--rate", "-1"], "Plan: rate must be positive; got -1.0"),
+        (["--network", "resnet8", "--chunk", "2"], "network must have no BatchNorm in training"),
+        (["--harmonic-with", "none.safetensors"], "load_network: path must be a network that likewise wrote"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    faces: Path, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(str(faces), "--workers", "0", "--out", str(tmp_path / "m.safetensors"), *arguments) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert shown.count("\n") == 1
+
+
+def test_networks_without_norms_learn_more_slowly() -> None:
+    peaks = [max(Plan(network=name).to_schedule().rate(step, 9) for step in range(9)) for name in ("nns2", "resnet8")]
+    assert peaks == [1e-4, 1e-3]
+    assert Plan(rate=0.5).to_schedule() == Cosine(peak=0.5)
+    assert Plan(rate=0.5, schedule="adagrad").to_schedule() == AdaGrad(start=0.5)
+    assert Plan(schedule="adagrad").to_schedule() == AdaGrad()
+
+
+def test_a_collapse_or_a_divergence_exits_1(
+    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from likewise.metric import CollapseError
+    from likewise.training import Diverged, fitting
+
+    for error in (Diverged("the loss is nan"), CollapseError("collapsed", ())):
+
+        def fail(*arguments: object, error: Exception = error, **options: object) -> None:
+            raise error
+
+        monkeypatch.setattr(fitting, "train", fail)
+        assert run(str(faces), *base(tmp_path)) == 1
+        assert capsys.readouterr().err == f"likewise: {error}\n"
+
+
+def test_embeddings_are_the_networks_outputs_in_evaluation_mode(faces: Path, tmp_path: Path) -> None:
+    assert run("digits", *SMALL, "--workers", "0", "--steps", "1", "--out", str(tmp_path / "m.safetensors")) == 0
+    saved, some = load_network(tmp_path / "m.safetensors"), digits().take(range(11))
+    assert saved.preparation.channels == 1
+    parts: list[float] = []
+    found = embed_examples(saved.network.train(), saved.preparation, some, size=4, progress=parts.append)
+    assert saved.network.training
+    assert parts == [1 / 3, 2 / 3, 1.0]
+    with torch.no_grad():
+        images = torch.stack([saved.preparation(some.read(row)) for row in range(11)])
+        torch.testing.assert_close(found.vectors, saved.network.eval()(images))
+    assert torch.equal(found.labels, some.labels)
+    assert found.rows.tolist() == list(range(11))
