@@ -214,6 +214,54 @@ def test_exponents_that_add_up_to_0_make_no_constant(text: str) -> None:
     assert found(text).verdict == "refuted"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x, y in R^D | assume: x + y == 0 | assert: sqnorm(x) >= 1",
+        "given: x, y in R^D | assume: x*y == 0 | assert: sqnorm(x) >= 1",
+        "given: x, y in R^D; c in R | assume: c*x == 0 | assert: c == 0",
+        "given: x, y in R^D; c in R | assume: c*x == y | assert: c^2 >= 1",
+    ],
+)
+def test_equal_vectors_do_not_have_equal_coefficients(text: str) -> None:
+    assert found(text).verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("given: x in R^D; c in R | assume: c == x | assert: c^2*D == sqnorm(x)", "refuted"),
+        ("given: x in R^3; c in R | assume: c == x | assert: c^2*3 == sqnorm(x)", "refuted"),
+        ("given: x in R^D; c in R | assume: c == x | assert: sum(c)^2 == sum(x)^2", "holds"),
+        ("given: x in R^3; y in R^2 | assume: x == y | assert: sqnorm(x) == sqnorm(y)", "holds"),
+    ],
+)
+def test_an_equation_between_different_shapes_gives_no_value(text: str, verdict: str) -> None:
+    assert found(text).verdict != verdict
+
+
+def test_an_equation_between_equal_shapes_gives_a_value() -> None:
+    assert found("given: x, y in R^D | assume: x == 2*y | assert: sqnorm(x) == 4*sqnorm(y)").grade == "proved"
+    assert found("given: x in R^D | assume: x == 1 | assert: sum(x) == D").grade == "proved"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: q, k in R^K; w ~ N(0, I(K)) | assert: E[dot(exp(q)^[cos(dot(w, k))], ones(K))] == 1",
+        "given: w ~ N(0, I(0)) | assert: P[cos(sum(w)) + max(w) > 0] == 1",
+        "given: s in R^n | assume: s[1] == s[2] == max(s) | assert: max(s) == 1",
+        "given: c in R; q, k ~ N(0, I(D')) | assert: E[c*dot(q, k)] == 0",
+    ],
+)
+def test_what_does_not_fit_is_no_fault_of_an_engine(text: str) -> None:
+    assert found(text).detail
+
+
+def test_a_false_moment_has_a_witness() -> None:
+    assert found("given: q, k ~ N(0, I(K)) | assert: Var[dot(q, k)/sqrt(K)] == 0").witness == (("seen", "1 != 0"),)
+
+
 def test_what_a_few_numbers_refute_is_not_expanded_first() -> None:
     claim = parse("given: A, B in R^(N, N)\nassert: tr(A @ B @ A @ B) == tr(A @ A @ B @ B)")
     started = time.process_time()

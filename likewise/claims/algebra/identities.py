@@ -110,7 +110,7 @@ def _for_every_size(asked: Question) -> str | None:
     if not set(asked.chain.comparisons) <= {"=="} and not _never_empty(asked):
         return None
     at = asked.invariants()
-    return _decided(asked, _differences(at, asked.chain), _usable(lambda each: _differences(at, each), asked))
+    return _decided(asked, _differences(at, asked.chain), _usable(lambda each: _numbers(at, each), asked))
 
 
 def _by_small_sizes(asked: Question) -> str | None:
@@ -179,6 +179,13 @@ def _differences(at: Invariants, each: Chain) -> list[Compared]:
         parts = difference.terms.values() if isinstance(difference, Vector) else [difference]
         found += [(part, comparison) for part in parts]
     return found
+
+
+def _numbers(at: Invariants, each: Chain) -> list[Compared]:
+    """left - right of comparisons of numbers; that vectors are equal says nothing of their coefficients."""
+    if any(isinstance(at.evaluate(term), Vector) for term in each.terms):
+        raise Undecided("an assumption about vectors")
+    return _differences(at, each)
 
 
 def _coordinates(at: Coordinates, each: Chain) -> list[Compared]:

@@ -147,7 +147,7 @@ SAME_SHAPE = {"sqrt", "exp", "log", "sin", "cos", "abs", "relu", "softmax"}
 
 def number(value: Value) -> Form:
     """The value itself, which must be a scalar."""
-    if isinstance(value, Vector):
+    if not isinstance(value, Form):
         raise Undecided("expected a number, got a vector")
     return value
 

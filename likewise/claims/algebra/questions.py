@@ -184,10 +184,18 @@ def _solved(asked: Question) -> Question:
         if len(chain.comparisons) != 1:
             continue
         for left, comparison, right in comparisons((chain,)):
-            if comparison == "==" and isinstance(left, Name) and left.name not in names(right):
+            if comparison == "==" and isinstance(left, Name) and _gives(asked, left.name, right):
                 rest = tuple(each for each in asked.assumptions if each is not chain)
                 return _solved(_solve(replace(asked, assumptions=rest), left.name, right))
     return asked
+
+
+def _gives(asked: Question, name: str, value: Node) -> bool:
+    """Whether name == value says what the name is: not if it says that all entries of a vector are one number."""
+    dims = {each.name: asked.dims(each) for each in asked.variables}
+    rank = _rank(value, {each: len(axes) for each, axes in dims.items()})
+    arrays = {dims[each] for each in names(value) & dims.keys() if dims[each]}
+    return name not in names(value) and (rank == 0 or arrays == {dims.get(name, ())})
 
 
 def _solve(asked: Question, name: str, value: Node) -> Question:

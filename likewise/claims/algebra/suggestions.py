@@ -64,7 +64,7 @@ def _helps(claim: Claim, chosen: tuple[Chain, ...], proves: Callable[[Claim], bo
     assumed = replace(claim, assumptions=claim.assumptions + chosen)
     try:
         return not _empty(assumed) and proves(assumed)
-    except Undecided:
+    except (Undecided, ArithmeticError, IndexError):
         return False
 
 

@@ -193,7 +193,12 @@ def refuted(asked: Question, witness: Witness, proves: Callable[[Claim], bool], 
     elif suggestions:
         parts.append(f"holds assuming {', or '.join(suggestions)}")
     return Finding(
-        "refuted", "exact witness", "; ".join(filter(None, parts)), "witness", witness.named(), tuple(suggestions)
+        "refuted",
+        "exact witness",
+        "; ".join(filter(None, parts)),
+        "witness",
+        witness.named() or (("seen", witness.seen),),
+        tuple(suggestions),
     )
 
 

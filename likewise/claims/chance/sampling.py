@@ -28,6 +28,14 @@ def decide(claim: Claim, *, draws: int = DRAWS) -> Finding | None:
     question = Question.of(claim)
     if question is None:
         return None
+    try:
+        return _decided(question, draws)
+    except (ValueError, IndexError) as reason:  # numpy's words for arrays that do not fit
+        raise Undecided(f"shapes do not fit: {reason}") from None
+
+
+def _decided(question: Question, draws: int) -> Finding:
+    claim = question.claim
     end = time.process_time() + 0.9 * claim.budget  # the last block may take a little longer
     with np.errstate(all="ignore"):  # what is not finite is refused where it matters
         points = choose(question)
