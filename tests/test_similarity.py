@@ -68,7 +68,7 @@ def test_blocks_of_distances_keep_the_digits_of_near_duplicates() -> None:
     ((_, d),) = distance_blocks(x, x)
     assert squared_distances(x, x)[0, 1] != pytest.approx(plain_squared_distances(x, x)[0, 1].item(), rel=0.1)
     assert d.dtype == torch.float32
-    assert_close(d, plain_squared_distances(x, x).float(), atol=1e-15)  # the diagonal
+    assert_close(d, plain_squared_distances(x, x).float(), atol=1e-13)  # the diagonal: squares near 100 cancel
     ((_, half),) = distance_blocks(x.bfloat16(), x.bfloat16())
     assert half.dtype == torch.float32
 

@@ -38,7 +38,7 @@ DECIDED = 135  # rows, at least
 SECONDS = 90.0  # for the whole catalogue on two cores
 
 # Under which assumption a conditional row holds must be found, not only confirmed.
-SUGGESTED = {42: "h <= k", 53: "c == 0", 72: "M <= D", 83: "memory: streamed", 84: "N <= D*M"}
+SUGGESTED = {42: "h <= k", 53: "c == 0", 72: "M <= D", 83: "memory: streamed", 84: "N <= D^2"}
 
 # Counterexamples that must stay the ones a reader can check in the head.
 WITNESSES = {

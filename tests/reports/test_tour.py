@@ -94,13 +94,13 @@ def test_nothing_comes_from_elsewhere(text: str) -> None:
 
 def test_the_contents_lead_to_every_section(text: str) -> None:
     reader = Reader(text)
-    assert reader.links == ["#identities", "#approximation", "#scaling", "#decoding", "#real"]
+    assert reader.links == ["#identities", "#approximation", "#scaling", "#decoding", "#real", "#statements"]
     assert {link.removeprefix("#") for link in reader.links} <= set(reader.ids)
 
 
 def test_every_section_says_how_it_was_made(text: str, tour: Tour) -> None:
     sections = re.findall(r"<section id=.*?</section>", text, flags=re.DOTALL)
-    assert len(sections) == 5
+    assert len(sections) == 6
     for section in sections:
         assert section.count("What to take away") == section.count('class="lede"') == 1
         assert "<dt>Measured</dt>" in section
@@ -111,21 +111,35 @@ def test_every_section_says_how_it_was_made(text: str, tour: Tour) -> None:
         if "<figure>" in section:
             assert section.count("<svg") >= section.count("<figure>") == section.count("<figcaption>")
     assert text.count("<figure>") == 5
-    assert set(tour.took) == {"identities", "approximation", "scaling", "decoding", "real"}
+    assert set(tour.took) == {"identities", "approximation", "scaling", "decoding", "real", "statements"}
 
 
 def test_every_verdict_is_shown(text: str, tour: Tour) -> None:
-    assert text.count("✓ holds") == len(tour.identities.maps) + len(tour.identities.checks) + 2
-    assert "✗ refuted" not in text
+    attempts = [attempt.card.verdict.verdict for attempt in tour.statements.attempts]
+    assert attempts == ["refuted", "refuted", "holds"]
+    assert text.count("✓ holds") == len(tour.identities.maps) + len(tour.identities.checks) + 2 + attempts.count(
+        "holds"
+    )
+    assert text.count("✗ refuted") == attempts.count("refuted")
     assert 'class="alarm"' not in text
 
 
 def test_a_refuted_statement_is_shown_and_announced(tour: Tour) -> None:
     wrong = Check("2 + 2 = 5", "by counting", residual=1.0, bound=1e-9)
     text = render_tour(replace(tour, identities=replace(tour.identities, checks=(wrong,))))
-    assert text.count("✗ refuted") == 1
+    attempts = [attempt.card.verdict.verdict for attempt in tour.statements.attempts]
+    assert text.count("✗ refuted") == 1 + attempts.count("refuted")
     assert re.search(r"1 of \d+ comparisons failed", text)
     assert "came out as stated" not in text
+
+
+def test_the_statements_of_the_catalogue_are_counted_and_listed(text: str, tour: Tour) -> None:
+    said = tour.statements
+    assert said.totals["decided"] == len(said.rows) == len({row.number for row in said.rows}) > 10
+    assert f"{said.totals['unnoticed']} of the false ones were noticed by nobody" in text
+    assert said.unnoticed
+    for row in said.rows:
+        assert text.count(f'<td class="n">{row.number}</td>') >= 1 + (row in said.unnoticed)
 
 
 @pytest.mark.parametrize(("factor", "part", "reached"), [(1e-9, 1.01, 2), (1e9, 1.03, 0)])
