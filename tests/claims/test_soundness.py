@@ -286,3 +286,9 @@ def test_a_tower_of_powers_is_answered_at_once(text: str) -> None:
     started = time.process_time()
     decide(claim)
     assert time.process_time() - started < 2.0
+
+
+def test_a_weak_holds_has_seen_all_its_points() -> None:
+    text = "given: x in R\nassume: x > 0{more}\nassert: sqrt(1 + 2*sqrt(x) + x) == 1 + sqrt(x)"
+    assert decide(parse(text.format(more=""))).grade == "not refuted"
+    assert decide(parse(text.format(more="; x > 100; x < 101"))).verdict == "inconclusive"

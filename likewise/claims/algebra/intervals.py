@@ -24,6 +24,7 @@ from likewise.claims.verdict import Finding, Undecided
 BOXES = 4_000
 NARROW = Fraction(1, 2**24)  # a box that is still open at this width will stay so
 SHARE = 0.5  # of the budget
+TRIES = 20  # points that are drawn for one that the assumptions admit
 Box = dict[str, tuple[Fraction, Fraction]]
 
 
@@ -144,14 +145,16 @@ def _certain(difference: balls.Ball, comparison: Comparison) -> bool | None:
 def unseparated(asked: Question) -> Finding | None:
     """The claim at random points; if the sides never separate there, that is all that is said."""
     draws, tried, every = random.Random(asked.claim.seed or 0), 0, list(islice(sizes(asked), 64))
-    for _ in range(asked.claim.points):
+    for _ in range(TRIES * asked.claim.points):
+        if tried == asked.claim.points:
+            break
         lengths = draws.choice(every)
         values = {each.name: drawn(asked, each, lengths, draws) for each in asked.variables}
         seen = _seen(asked, values, lengths)
         if seen:
             return refuted(asked, shrunk(asked, values, lengths), is_proved)
         tried += seen is not None
-    if not tried or set(asked.chain.comparisons) != {"=="}:
+    if tried < asked.claim.points or set(asked.chain.comparisons) != {"=="}:
         raise Undecided(f"neither proved nor refuted at {tried} random points and on the lattice")
     true = [str(n) for n in range(1, SIZES) if len(asked.sizes) == 1 and proved_at(asked, {asked.sizes[0]: n})]
     known = f"true for {asked.sizes[0]}={','.join(true)}; " if true else ""
