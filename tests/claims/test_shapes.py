@@ -249,3 +249,9 @@ def test_matrix_formulas_have_the_shape_numpy_gives(data) -> None:
             shape_of(claim, body(claim), {})
     else:
         assert shape_of(claim, body(claim), {}) == expected
+
+
+def test_a_formula_of_numbers_alone_is_its_own_witness() -> None:
+    finding = decide(parse("assert: 7[1] == 7"))
+    assert finding is not None
+    assert (finding.verdict, finding.witness) == ("refuted", (("formula", "7[1] == 7"),))

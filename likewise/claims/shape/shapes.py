@@ -115,7 +115,8 @@ def _typed(claim: Claim) -> Finding:
         failure = failures[layouts[0]]
         conditions = tuple(_conditions(claim, layouts[0]))
         detail = _said(claim, layouts[0], failure, sizes) + _passes_when(conditions, failure)
-    witness = tuple((name, str(value)) for name, value in sizes.items())
+    # Without sizes the formula itself is what does not fit.
+    witness = tuple((name, str(value)) for name, value in sizes.items()) or (("formula", str(claim.relation)),)
     return Finding("refuted", "shape", detail, "shape", witness=witness, suggestions=conditions)
 
 
