@@ -113,7 +113,7 @@ def test_fields_arrive() -> None:
         "unit: flop\nlayout: columns\nmemory: streamed\nalpha: 1e-3\nbudget: 2.5s\npoints: 3\nseed: 7\nrow: 95\n"
         "bounded: [-1, 0.5]\nexpect: refuted\nrevises: first\nwho: nobody: at all\nnoticed: no\nnote: x\nassert: 1 == 2"
     )
-    wanted = Claim("claim", claim.relation).__class__(
+    wanted = Claim(
         "claim",
         claim.relation,
         unit="flop",
