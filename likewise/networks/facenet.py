@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from likewise.checks import require_choice, require_count
-from likewise.networks.inception import Branches, Inception, convolution
+from likewise.networks.inception import Branches, Inception, ResponseNorm, convolution
 from likewise.networks.segments import Network, before_relu, require_images
 
 
@@ -328,8 +328,7 @@ def part(row: Row, shape: Shape, embedding_dim: int, *, batch_norm: bool) -> tup
         case Pool():
             return nn.MaxPool2d(3, 2, padding=1), strided(shape, channels, 2)
         case Norm():
-            # As in OpenFace; torch, like Torch7 there, divides alpha by the number of channels in the window.
-            return nn.LocalResponseNorm(5, alpha=1e-4, beta=0.75, k=1.0), shape
+            return ResponseNorm(), shape
         case Mix(_, branches):
             block = Inception(channels, branches, batch_norm=batch_norm)
             return block, strided(shape, block.width, branches.stride)

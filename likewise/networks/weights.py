@@ -46,6 +46,8 @@ class Saved:
 def build_network(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Network:
     """A new network that embeds, by name (`nns2`, `resnet8`, ...); its first weights follow from the seed.
 
+    They lie channels last, which a CPU convolves faster.
+
     >>> build_network("resnet8", {"channels": 1, "embedding_dim": 7}).embedding_dim
     7
     """
@@ -55,7 +57,8 @@ def build_network(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Ne
         require(option in known, "build_network", "options", f"be of {name}: {', '.join(known)}", repr(option))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return BUILDERS[name](**options)
+        network = BUILDERS[name](**options)
+    return network.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]
 
 
 def save_network(

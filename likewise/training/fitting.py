@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import torch
 from torch import nn
 
 from likewise.checks import require, require_choice, require_count
@@ -147,9 +146,7 @@ def planned_network(some: Examples, plan: Plan) -> tuple[Network, dict[str, Any]
     options: dict[str, Any] = {"embedding_dim": plan.embedding_dim}
     if not plan.network.startswith("nn"):
         options["channels"] = some.read(0).shape[2]
-    network = build_network(plan.network, options, seed=plan.seed)
-    network.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]  # faster on a CPU
-    return network, options
+    return build_network(plan.network, options, seed=plan.seed), options
 
 
 def planned_preparation(some: Examples, plan: Plan, network: Network) -> Preparation:

@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 
 from likewise.networks import Network, nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.facenet import NN2, LargerOfTwo, Mix, Row, UnitLength, build
-from likewise.networks.inception import Branches, Inception, L2Pool
+from likewise.networks.inception import Branches, Inception, L2Pool, ResponseNorm
 from tests.networks.counting import Count, count, totals
 from tests.networks.facenet_tables import PRINTED, ROWS, TOTALS
 from tests.tolerance import assert_close
@@ -132,7 +132,7 @@ def test_batch_norm_replaces_lrn_and_follows_every_convolution(name: str) -> Non
         plain, batch = make(), make(norm="batch")
     assert [n for n, _ in batch.segments] == [n for n, _ in plain.segments if not n.startswith("rnorm")]
     assert not any(isinstance(module, nn.BatchNorm2d) for module in plain.modules())
-    assert not any(isinstance(module, nn.LocalResponseNorm) for module in batch.modules())
+    assert not any(isinstance(module, ResponseNorm) for module in batch.modules())
     modules = list(batch.modules())
     for module, after in pairwise(modules):
         assert isinstance(after, nn.BatchNorm2d) == isinstance(module, nn.Conv2d)
@@ -241,7 +241,7 @@ def test_the_gradient_of_l2_pooling_near_zero_is_never_longer_than_one_for_each_
 
 
 def test_local_response_normalisation_has_openfaces_constants() -> None:
-    norms = [module for module in nns2().modules() if isinstance(module, nn.LocalResponseNorm)]
+    norms = [module for module in nns2().modules() if isinstance(module, ResponseNorm)]
     assert len(norms) == 2
     x = 30 * drawn(2, 11, 3, 5)
     expected = torch.empty_like(x)
@@ -251,6 +251,11 @@ def test_local_response_normalisation_has_openfaces_constants() -> None:
     for norm in norms:
         assert_close(norm(x), expected)
         assert_close(norm(x), nn.LocalResponseNorm(5, alpha=1e-4, beta=0.75, k=1.0)(x))
+
+
+def test_the_gradient_of_local_response_normalisation() -> None:
+    x = (30 * drawn(2, 7, 3, 2)).double().requires_grad_()
+    assert torch.autograd.gradcheck(ResponseNorm(alpha=0.1), x)
 
 
 def test_maxout_is_the_larger_of_two_linear_layers() -> None:
