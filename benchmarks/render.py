@@ -86,6 +86,29 @@ def mining_tables(facts: Facts) -> str:
     return "\n\n".join([*parts, "Measured: " + "; ".join(facts["versions"]) + ".", *_notes(facts)])
 
 
+def embedding_tables(facts: Facts) -> str:
+    """The promise, then multiply-adds a second for every batch."""
+    macs = facts["macs"]
+    sizes = "; ".join(f"{name}: {count / 1e6:,.1f} million multiply-adds an image" for name, count in macs.items())
+    names = _different((each["form"], each["task"]) for each in facts["times"])
+    cells = {
+        (each["form"], each["task"], each["length"]): _digits(
+            macs[each["form"]] * each["length"] / each["best_seconds"] / 1e9
+        )
+        for each in facts["times"]
+    }
+    batches = _different(each["length"] for each in facts["times"])
+    rows = [[f"{name}, {task}", *(cells[name, task, batch] for batch in batches)] for name, task in names]
+    parts = [
+        f"{sizes}. `embed_examples` takes {facts['chosen']} images at a time with NN4. {_where(facts)}",
+        "**Promises** (by the least times; beside them by the medians)",
+        _table(["promise", "bound", "measured", "by median", "verdict"], map(_demand, facts["demands"])),
+        "**Thousand million multiply-adds a second**, by images at a time",
+        _table(["network", *map(str, batches)], rows),
+    ]
+    return "\n\n".join([*parts, "Measured: " + "; ".join(facts["versions"]) + ".", *_notes(facts)])
+
+
 def _time_and_memory(each: Facts) -> list[str]:
     return [_milliseconds(each), str(each["runs"]), _mebibytes(each)]
 
@@ -167,7 +190,7 @@ def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 REGIONS: dict[str, Callable[[Facts], str]] = {"attention_error": error_tables, "attention_speed": speed_tables}
-METRIC_REGIONS: dict[str, Callable[[Facts], str]] = {"mining": mining_tables}
+METRIC_REGIONS: dict[str, Callable[[Facts], str]] = {"mining": mining_tables, "embedding": embedding_tables}
 CAPTIONS = {
     "attention_error": "Error of every map against its width",
     "attention_speed": "Time and memory of every form against length",

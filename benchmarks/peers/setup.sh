@@ -11,6 +11,9 @@ install() {
 
 install --requirement benchmarks/peers/requirements.txt
 
+# facenet-pytorch asks for an older torch and for torchvision; its network needs neither.
+install --no-deps facenet-pytorch==2.6.0
+
 # pytorch-fast-transformers is compiled here (minutes), against the torch that is there by now. Where it finds nvcc it
 # asks for all of CUDA, which the measurements on a CPU do not need: it is built where nvcc is not on the path.
 path=$(pwd)/.peers/bin

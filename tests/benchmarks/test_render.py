@@ -119,9 +119,13 @@ def test_mining_is_rendered(tmp_path: Path) -> None:
         "notes": ["it rained"],
     }
     (tmp_path / "mining.json").write_text(json.dumps(facts))
-    page = "<!-- mining: begin --><!-- mining: end -->"
+    rates = {"machine": MACHINE, "macs": {"Elu": 10**9}, "chosen": 16, "versions": ["one"], "notes": ["it snowed"]}
+    times = [{"task": "last", **TIME, "best_seconds": 0.5, "extra_bytes": None}]
+    (tmp_path / "embedding.json").write_text(json.dumps({**rates, "demands": [demand(True)], "times": times}))
+    page = "".join(f"<!-- {name}: begin --><!-- {name}: end -->" for name in METRIC_REGIONS)
     found = render(page, tmp_path, METRIC_REGIONS).splitlines()
     lines = [SPEED_LINES[0], "| Elu | mine | 128 | 1.23 (200) | 3 | 1.0 |", "Note: it rained"]
+    lines += ["| Elu, last | 256 |", "Note: it snowed"]  # 128 images of a thousand million in half a second
     assert [line for line in lines if line not in found] == []
 
 
