@@ -72,6 +72,35 @@ def speed_tables(facts: Facts) -> str:
     return "\n\n".join([*parts, "Measured: " + "; ".join(facts["versions"]) + ".", *_notes(facts)])
 
 
+def limits_tables(facts: Facts) -> str:
+    """Floors beside what is promised, arrangements by hand, a profile."""
+    rate, work = facts["rate"], facts["work"]
+    limits = [
+        [each["promise"], *(_digits(each[name] * 1e3) for name in ("needed", "ours", "floor")), _reachable(each)]
+        for each in facts["limits"]
+    ]
+    rows = [
+        [name, _digits(seconds * 1e3), f"{work / seconds / rate:.1%}"]
+        for name, seconds in facts["arrangements"].items()
+    ]
+    parts = [
+        f"T = {facts['length']}. {_where(facts)} A large product runs at {rate / 1e9:.3g} GFLOP/s.",
+        "**What a promise leaves, what ours takes, and the floor**: ms",
+        _table(["promise", "leaves", "ours", "floor", "by these operators"], limits),
+        "**Elu, causal, forward, in several arrangements**: ms, and of the rate of a large product",
+        _table(["arrangement", "ms", "of the rate"], rows),
+        "**Where ours spends its time** (Elu, causal, forward)",
+        _table(["operator", "of the time"], [[name, f"{part:.1%}"] for name, part in facts["profile"]]),
+    ]
+    return "\n\n".join([*parts, *_notes(facts)])
+
+
+def _reachable(each: Facts) -> str:
+    if each["ours"] <= each["needed"]:
+        return "kept"
+    return "out of reach" if each["floor"] > each["needed"] else "not excluded"
+
+
 def mining_tables(facts: Facts) -> str:
     """Promises, then times and memory."""
     sizes = "E = {E}, {faces} faces of each identity, margin {margin}, {dtype}.".format_map(facts["problem"])
@@ -189,7 +218,11 @@ def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-REGIONS: dict[str, Callable[[Facts], str]] = {"attention_error": error_tables, "attention_speed": speed_tables}
+REGIONS: dict[str, Callable[[Facts], str]] = {
+    "attention_error": error_tables,
+    "attention_speed": speed_tables,
+    "attention_limits": limits_tables,
+}
 METRIC_REGIONS: dict[str, Callable[[Facts], str]] = {"mining": mining_tables, "embedding": embedding_tables}
 CAPTIONS = {
     "attention_error": "Error of every map against its width",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.render import METRIC_PAGE, METRIC_REGIONS, PAGE, REGIONS, RESULTS, render
+from benchmarks.render import CAPTIONS, METRIC_PAGE, METRIC_REGIONS, PAGE, REGIONS, RESULTS, render
 
 EMPTY = "\n".join(f"before\n<!-- {name}: begin -->\n<!-- {name}: end -->\nafter" for name in REGIONS)
 
@@ -91,6 +91,28 @@ SPEED_LINES = [
     "| Elu, bfloat16 | causal | 128 | 1.23 (200) | 0.5 |",
     "Note: it rained",
 ]
+LIMITS = {
+    "machine": MACHINE,
+    "length": 9,
+    "rate": 4e9,
+    "work": 10**6,
+    "limits": [
+        {"promise": "a", "needed": 0.002, "ours": 0.001, "floor": 0.0005},
+        {"promise": "b", "needed": 0.002, "ours": 0.003, "floor": 0.0015},
+        {"promise": "c", "needed": 0.002, "ours": 0.003, "floor": 0.0025},
+    ],
+    "arrangements": {"by hand": 0.001},
+    "profile": [["bmm", 0.25]],
+    "notes": ["it rained"],
+}
+LIMITS_LINES = [
+    "| a | 2.00 | 1.00 | 0.500 | kept |",
+    "| b | 2.00 | 3.00 | 1.50 | not excluded |",
+    "| c | 2.00 | 3.00 | 2.50 | out of reach |",
+    "| by hand | 1.00 | 25.0% |",
+    "| bmm | 25.0% |",
+    "Note: it rained",
+]
 ERROR_LINES = [
     "| map \\ F | 16 | 32 |",
     "| mean of V | 0.5 | 0.5 |",
@@ -101,7 +123,12 @@ ERROR_LINES = [
 
 
 @pytest.mark.parametrize(
-    ("name", "facts", "lines"), [("attention_speed", SPEED, SPEED_LINES), ("attention_error", ERROR, ERROR_LINES)]
+    ("name", "facts", "lines"),
+    [
+        ("attention_speed", SPEED, SPEED_LINES),
+        ("attention_error", ERROR, ERROR_LINES),
+        ("attention_limits", LIMITS, LIMITS_LINES),
+    ],
 )
 def test_results_are_rendered(name: str, facts: dict[str, object], lines: list[str], tmp_path: Path) -> None:
     (tmp_path / f"{name}.json").write_text(json.dumps(facts))
@@ -130,7 +157,7 @@ def test_mining_is_rendered(tmp_path: Path) -> None:
 
 
 def test_every_region_has_its_picture_when_it_has_its_numbers() -> None:
-    for name in REGIONS:
+    for name in CAPTIONS:
         measured = (RESULTS / f"{name}.json").exists()
         assert (RESULTS / f"{name}.png").exists() == measured
         assert (f"results/{name}.png" in PAGE.read_text()) == measured
