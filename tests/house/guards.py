@@ -90,6 +90,7 @@ FILES = {
     ],
     "data": ["pictures", "examples", "files", "lfw", "arrays", "preparing", "batches", "opening"],
     "training": ["caching", "schedules", "objectives", "records", "checkpoints", "loop", "embedding", "fitting"],
+    "difficulty": ["taps", "labelled", "plan", "activations", "keeping", "probes", "results", "sweep", "depth"],
     "cli": ["terminal", "attention", "cost", "train", "verdicts", "check", "mcp"],
     "metric": [
         "triplet",
