@@ -163,6 +163,8 @@ def _by_products(
     progress: Callable[[float], None] | None,
 ) -> tuple[Int64[Tensor, "n c"], Float64[Tensor, "n"]]:
     """The rows of y with the least lower bounds, by index, and a bound that all others keep."""
+    if count == y.shape[0]:
+        return torch.arange(count).repeat(len(x), 1), torch.full((len(x),), torch.inf, dtype=torch.float64)
     dtype = centre.dtype
     kept = 1 - 4 * (x.shape[1] ** 0.5 + 1) * torch.finfo(dtype).eps  # eps is two roundings
     least = torch.full((len(x), count), torch.inf, dtype=dtype)
@@ -184,7 +186,8 @@ def _by_products(
             where[rows] = places.gather(1, order)
         if progress:
             progress(min(1.0, (start + support) / y.shape[0]))
-    others = least[:, -1].double() + squares if count < y.shape[0] else torch.full_like(squares, torch.inf)
+    others = least[:, -1].double() + squares
+    others = others.masked_fill(~others.isfinite(), -torch.inf)  # what overflowed bounds nothing
     return where.sort(dim=1).values, others
 
 
