@@ -1,5 +1,6 @@
 """One forward pass over a set, every layer's activations kept: in memory, or in a file that is read in pieces."""
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,7 +139,7 @@ def _flat(features: Mapping[str, Tensor], layout: Layout, count: int) -> dict[st
     """One row of numbers for each input; every batch must give what the first example gave."""
     got = {name: tuple(feature.shape) for name, feature in features.items()}
     same = list(features) == list(layout.widths) and all(
-        feature.shape[:1] == (count,) and feature[0].numel() == layout.widths[name]
+        feature.shape[:1] == (count,) and math.prod(feature.shape[1:]) == layout.widths[name]
         for name, feature in features.items()
     )
     rule = f"give, for {count} inputs, {', '.join(f'{name} {count} x {w}' for name, w in layout.widths.items())}"

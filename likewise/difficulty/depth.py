@@ -174,13 +174,14 @@ def _asked(
     sets = {TRAIN: _queries(train, train_rows, sample)}
     if test is not None:
         test = labelled(test)
+        require(len(test) > 0, where, "test", "not be empty", 0, "Pass None if there is none.")
         hint = "The depth of training examples is there too, without themselves as neighbours."
         require(test.fingerprint != train.fingerprint, where, "test", "be other data than train", "the same", hint)
         sets[TEST] = _queries(test, None, sample)
     most = len(train) - int(bool(sets[TRAIN].wanted.any()))
     require(max(ks) <= most, where, "k", f"be at most {most}, the training examples that can be neighbours", max(ks))
     for which, each in sets.items():
-        low, high = (int(bound) for bound in each.data.labels.aminmax()) if len(each.data) else (0, 0)
+        low, high = (int(bound) for bound in each.data.labels.aminmax())
         rule = f"be from 0 to {layout.classes - 1}, the classes of the model"
         require(low >= 0 and high < layout.classes, where, f"labels of {which}", rule, f"{low} to {high}")
     return sets, tuple(dict.fromkeys(ks)), layout

@@ -73,4 +73,5 @@ def probe(
         )
         votes.append(vote(labels[found.indices], ks=ks, classes=classes))
         recomputed += found.recomputed
+        progress((number + 1) / len(blocks))
     return torch.cat(votes, dim=1) if votes else torch.zeros(len(ks), 0, dtype=torch.int64), recomputed

@@ -57,6 +57,7 @@ class Taps:
             self._taps.append((tap, module))
         self.features: dict[str, Tensor] = {}
         self.logits: Tensor | None = None
+        self._last: Tensor | None = None  # what the latest layer gave, itself
         self._handles: list[RemovableHandle] = []
 
     def __enter__(self) -> Self:
@@ -86,6 +87,7 @@ class Taps:
                 calls += 1
                 name = f"{tap.name}#{calls}"
             self.features[name] = found.detach().clone()
+            self._last = found
 
         return read
 
@@ -96,9 +98,9 @@ class Taps:
         for tap, _ in self._taps:
             silent = f"nothing from {tap.path!r}"
             require(tap.name in self.features, "Taps", "layers", "take part in the forward pass", silent)
-        last = next(reversed(self.features))
-        if self._by_default and last != INPUT and self.features[last].equal(output):
-            del self.features[last]
+        if self._by_default and output is self._last:
+            self.features.popitem()
+        self._last = None
         self.logits = output.detach().clone()
         self.features[SOFTMAX] = self.logits.softmax(dim=1)
 
