@@ -1,6 +1,7 @@
 """The k nearest rows, exactly: whatever the blocks, the offset, the ties and the duplicates."""
 
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from likewise import similarity
-from likewise.similarity import Neighbours, nearest, smallest
+from likewise.similarity import nearest, smallest
 
 N, M, K = 7, 53, 5
 
@@ -143,7 +144,7 @@ def test_the_lower_bound_holds_for_every_pair() -> None:
     ],
 )
 def test_wrong_arguments_are_refused(change: dict, message: str) -> None:
-    options = {"k": 3, "exclude": torch.arange(N)} | change
+    options: dict[str, Any] = {"k": 3, "exclude": torch.arange(N)} | change
     with pytest.raises(ValueError, match=f"^nearest: {re.escape(message)}$"):
         nearest(draw(N, K), draw(M, K), **options)
 
@@ -152,10 +153,3 @@ def test_wrong_arguments_are_refused(change: dict, message: str) -> None:
 def test_rows_of_another_width_are_refused() -> None:
     with pytest.raises(ValueError, match=re.escape("nearest: y must have the width of x, 5; got 3.")):
         nearest(draw(N, 5), draw(M, 3), k=1)
-
-
-def test_neighbours_are_frozen() -> None:
-    found = nearest(draw(N, K), draw(M, K), k=1)
-    assert isinstance(found, Neighbours)
-    with pytest.raises(AttributeError):
-        found.recomputed = 3  # type: ignore[misc]

@@ -31,4 +31,5 @@ def fitted(seed: int = 0) -> nn.Sequential:
         optimiser.zero_grad()
         nn.functional.cross_entropy(model(x), labels).backward()
         optimiser.step()
+    model.zero_grad()
     return model.eval()

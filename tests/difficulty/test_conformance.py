@@ -130,10 +130,11 @@ def test_a_defect_is_exposed(defect: str) -> None:
 # Defects that need data of their own: an example among its neighbours, and weights of votes.
 
 
-def depth_of(train: tuple[Tensor, Tensor], x: Tensor, k: int, weights: Tensor | None = None) -> list[int]:
+def depth_of(train: tuple[Tensor, Tensor], x: Tensor, k: int) -> list[int]:
     """Depth of training examples, or of x, in a network of one layer: probes are the input and the softmax."""
-    model = nn.Sequential(nn.Linear(train[0].shape[1], 2, bias=False)).eval()
-    nn.init.eye_(model[0].weight) if weights is None else model[0].weight.data.copy_(weights)
+    layer = nn.Linear(2, 2, bias=False)
+    nn.init.eye_(layer.weight)
+    model = nn.Sequential(layer).eval()
     test = None if x is train[0] else (x, torch.zeros(len(x), dtype=torch.int64))
     found = prediction_depth(model, train, test, k=k)
     return (found.train if found.test is None else found.test).depth.tolist()
@@ -195,7 +196,7 @@ def test_an_overwritten_output_is_still_the_layers_own() -> None:
     with Taps(model) as taps, torch.no_grad():
         model(x)
     handle.remove()
-    first = x @ model[0].weight.mT + model[0].bias
+    first = model[0](x).detach()
     assert not torch.allclose(kept[0], first)  # what a hook that only remembers would have
     torch.testing.assert_close(taps.features["0"], first)
     torch.testing.assert_close(taps.features["1"], first.relu())

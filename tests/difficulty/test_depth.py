@@ -243,9 +243,10 @@ def test_the_plan_is_made_before_the_work() -> None:
     assert plan_depth(*arguments, k=5) == prediction_depth(*arguments, k=5).plan
 
 
-def refused(message: str, model: nn.Module | None = None, test: Any = None, **options: Any) -> None:
+def refused(message: str, model: nn.Module | None = None, test: Any = None, **changed: Any) -> None:
+    options: dict[str, Any] = {"k": 5} | changed
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        prediction_depth(model or fitted(), examples(TRAIN, 5), test, **{"k": 5, **options})
+        prediction_depth(model or fitted(), examples(TRAIN, 5), test, **options)
 
 
 def test_training_mode_is_refused_wherever_it_is() -> None:

@@ -25,7 +25,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(folder: Path | None = None, max_memory: int = LITTLE, **options: Any) -> PredictionDepth:
-    return prediction_depth(fitted(), *DATA, **{"k": 3, "folder": folder, "max_memory": max_memory, **options})
+    return prediction_depth(fitted(), *DATA, k=3, folder=folder, max_memory=max_memory, **options)
 
 
 def answers(found: PredictionDepth) -> Any:
@@ -115,18 +115,20 @@ def test_a_folder_of_other_work_is_refused_and_left_alone(tmp_path: Path) -> Non
     run(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     changed = fitted()
-    changed[0].weight.data[0, 0] += 1
+    next(changed.parameters()).data[0, 0] += 1
     other_data = examples(TRAIN, 7), DATA[1]
-    for arguments, options in [
+    cases: list[tuple[Any, dict[str, Any]]] = [
         ((changed, *DATA), {}),
         ((fitted(), *other_data), {}),
         ((fitted(), *DATA), {"k": 4}),
         ((fitted(), *DATA), {"train_rows": [1]}),
         ((fitted(), *DATA), {"layers": ["0"]}),
         ((fitted(), *DATA), {"layers": [Tap(name, select=torch.relu) for name in "0123"]}),
-    ]:
+    ]
+    for arguments, changes in cases:
+        options: dict[str, Any] = {"k": 3, "folder": tmp_path} | changes
         with pytest.raises(ValueError, match=r"prediction_depth: folder must hold the run .*take another folder"):
-            prediction_depth(*arguments, **{"k": 3, "folder": tmp_path, **options})
+            prediction_depth(*arguments, **options)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
