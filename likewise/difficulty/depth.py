@@ -177,6 +177,8 @@ def _asked(
         require(len(test) > 0, where, "test", "not be empty", 0, "Pass None if there is none.")
         hint = "The depth of training examples is there too, without themselves as neighbours."
         require(test.fingerprint != train.fingerprint, where, "test", "be other data than train", "the same", hint)
+        alike = None in (train.names, test.names) or train.names == test.names
+        require(alike, where, "test", "have the identities of train, which its labels number", test.names)
         sets[TEST] = _queries(test, None, sample)
     most = len(train) - int(bool(sets[TRAIN].wanted.any()))
     require(max(ks) <= most, where, "k", f"be at most {most}, the training examples that can be neighbours", max(ks))

@@ -21,7 +21,8 @@ BATCH = 128
 class Labelled:
     """Labelled inputs, read a batch at a time, the same ones at every reading; which, `fingerprint` says.
 
-    content: the `Digest` of all inputs, of a source that could change them from one reading to the next.
+    content: the `Digest` of all inputs, of a source that could change them from one reading to the next. names: of the
+    classes, where they have some.
     """
 
     source: Any = field(repr=False)
@@ -30,6 +31,7 @@ class Labelled:
     batch: int = BATCH
     workers: int = 0
     content: str | None = None
+    names: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -64,7 +66,8 @@ def labelled(data: Any, *, preparation: Preparation | None = None, batch: int = 
             refuse(where, "preparation", "be given for examples", preparation)
         source = Batches(data, preparation, in_order(len(data), batch), workers=workers)
         facts = json.dumps([data.fingerprint, preparation.to_json()], sort_keys=True)
-        return Labelled(source, data.labels, hashlib.sha256(facts.encode()).hexdigest(), batch, workers)
+        mark = hashlib.sha256(facts.encode()).hexdigest()
+        return Labelled(source, data.labels, mark, batch, workers, names=data.identities)
     require(preparation is None, where, "preparation", "be left out for data that are no examples", preparation)
     if isinstance(data, Sequence) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
         return _tensors(data[0], data[1], batch)

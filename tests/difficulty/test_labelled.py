@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from likewise.data import Preparation, Stored, Unreadable, examples
@@ -73,6 +73,14 @@ def test_the_digest_does_not_see_batches() -> None:
             digest.add(part)
         marks.add(digest.value)
     assert len(marks) == 1
+
+
+def test_sets_whose_labels_mean_different_names_are_refused() -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 2)).eval()
+    train, test = (labelled(images().of(names), preparation=GREY) for names in ("ab", "b"))
+    message = "prediction_depth: test must have the identities of train, which its labels number; got ('b',)."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        prediction_depth(model, train, test, k=2)
 
 
 class Augmented(Dataset):
