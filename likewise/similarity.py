@@ -1,14 +1,18 @@
-"""Products and squared distances between rows: the one implementation that kernels, mining and probes call."""
+"""Products, squared distances and nearest rows: the one implementation that kernels, mining and probes call."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from likewise.checks import require, require_count
 
 ELEMENTS = 1 << 19  # distances of one block: 4 MB in float64, about what a core's cache holds
+QUERIES, SUPPORT = 2048, 4096  # rows of a product of `nearest`: 32 MB in float32, and enough work for one
+EXTRA = 10  # candidates beyond the k nearest
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -73,3 +77,188 @@ def distance_blocks(
 def _centre(y: Float[Tensor, "*batch M K"]) -> Float[Tensor, "*batch 1 K"] | float:
     """The median of the rows. Not the mean: one row that lies far out would take the digits of all others with it."""
     return y.detach().sort(dim=-2).values[..., y.shape[-2] // 2, None, :] if y.shape[-2] else 0.0
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """Rows of numbers, some of which are read at a time: a tensor of two dimensions, or a file."""
+
+    @property
+    def shape(self) -> Sequence[int]: ...
+
+    def __getitem__(self, index: slice, /) -> Tensor: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Nearest rows, nearest first, and their squared distances; `recomputed`: for how many the first way did not do."""
+
+    indices: Int64[Tensor, "N k"]
+    squared: Float64[Tensor, "N k"]
+    recomputed: int
+
+
+def nearest(
+    x: Float[Tensor, "N K"],
+    y: Rows,
+    *,
+    k: int,
+    exclude: Int64[Tensor, "N"] | None = None,
+    centre: Float[Tensor, "K"] | None = None,
+    support: int = SUPPORT,
+    progress: Callable[[float], None] | None = None,
+) -> Neighbours:
+    """The k rows of y nearest to each row of x by (squared distance, index), exactly; all pairs are never held.
+
+    Products about a centre, y's mean unless given, bound every squared distance from below:
+    |x|^2 + |y|^2 - 2 x.y - e (|x|^2 + |y|^2), where e covers their rounding. The k + 10 rows with the least bounds are
+    measured by float64 differences. If the k-th of these lies below all other bounds it is settled; if not, the row is
+    asked again with products in float64 and at last with differences to all of y, which near-duplicates may need.
+    exclude: a row of y that does not count for row i of x, itself as a rule, or -1. support: rows of y at a time.
+    progress: told the part of y that is done in the first way.
+
+    >>> found = nearest(torch.tensor([[0.0], [5.0]]), torch.tensor([[5.0], [1.0], [-1.0]]), k=2)
+    >>> found.indices.tolist(), found.squared.tolist()
+    ([[1, 2], [0, 1]], [[1.0, 1.0], [0.0, 16.0]])
+
+    e is 8 sqrt(K) + 8 roundings: more than K roundings, the worst case, for K up to 64, and beyond that far more than
+    a sum of K terms with independent errors makes (Higham and Mary 2019, SIAM J. Sci. Comput. 41).
+    """
+    where, (count, width) = "nearest", y.shape
+    require(x.shape[-1] == width, where, "y", f"have the width of x, {x.shape[-1]}", width)
+    require_count(where, "k", k)
+    require_count(where, "support", support)
+    hidden = torch.full((len(x),), -1) if exclude is None else exclude.cpu()
+    most = count - int(bool((hidden >= 0).any()))
+    require(k <= most, where, "k", f"be at most {most}, the rows of y that count", k)
+    centre = _mean(y, support) if centre is None else centre
+    indices = torch.zeros(len(x), k, dtype=torch.int64)
+    squared = torch.zeros(len(x), k, dtype=torch.float64)
+    ways = dict.fromkeys((wide(torch.promote_types(x.dtype, y[:0].dtype)), torch.float64))
+    left, recomputed = torch.arange(len(x)), 0
+    for number, dtype in enumerate([*ways, None]):
+        recomputed += len(left) if number == 1 else 0
+        if not len(left):
+            break
+        some = x if len(left) == len(x) else x[left]
+        if dtype is None:
+            indices[left], squared[left] = _by_differences(some, y, k, hidden[left], support)
+            break
+        tell = progress if number == 0 else None
+        candidates, bounds = _by_products(some, y, min(k + EXTRA, count), hidden[left], centre.to(dtype), support, tell)
+        measured = _measured(some, y, candidates, support).masked_fill(candidates == hidden[left, None], torch.inf)
+        order = measured.sort(dim=1, stable=True).indices[:, :k]
+        indices[left], squared[left] = candidates.gather(1, order), measured.gather(1, order)
+        left = left[~(squared[left, -1] < bounds)]
+    return Neighbours(indices, squared, recomputed)
+
+
+def _by_products(
+    x: Float[Tensor, "n K"],
+    y: Rows,
+    count: int,
+    hidden: Int64[Tensor, "n"],
+    centre: Float[Tensor, "K"],
+    support: int,
+    progress: Callable[[float], None] | None,
+) -> tuple[Int64[Tensor, "n c"], Float64[Tensor, "n"]]:
+    """The rows of y with the least lower bounds, by index, and a bound that all others keep."""
+    if count == y.shape[0]:
+        return torch.arange(count).repeat(len(x), 1), torch.full((len(x),), torch.inf, dtype=torch.float64)
+    dtype = centre.dtype
+    kept = 1 - 4 * (x.shape[1] ** 0.5 + 1) * torch.finfo(dtype).eps  # eps is two roundings
+    least = torch.full((len(x), count), torch.inf, dtype=dtype)
+    where = torch.zeros(len(x), count, dtype=torch.int64)
+    squares = torch.zeros(len(x), dtype=torch.float64)
+    for start in range(0, y.shape[0], support):
+        block = y[start : start + support].to(dtype) - centre
+        squares_y = (_squares(block) * kept).to(dtype)
+        for first in range(0, len(x), QUERIES):
+            rows = slice(first, first + QUERIES)
+            queries = x[rows].to(dtype) - centre
+            squares[rows] = _squares(queries) * kept
+            bounds = torch.addmm(squares_y, queries, block.mT, alpha=-2)
+            _hide(bounds, hidden[rows] - start)
+            near = bounds.topk(min(count, len(block)), dim=1, largest=False)
+            values = torch.cat([least[rows], near.values], dim=1)
+            places = torch.cat([where[rows], near.indices + start], dim=1)
+            least[rows], order = values.topk(count, dim=1, largest=False)
+            where[rows] = places.gather(1, order)
+        if progress:
+            progress(min(1.0, (start + support) / y.shape[0]))
+    others = least[:, -1].double() + squares
+    others = others.masked_fill(~others.isfinite(), -torch.inf)  # what overflowed bounds nothing
+    return where.sort(dim=1).values, others
+
+
+def _by_differences(
+    x: Float[Tensor, "n K"], y: Rows, k: int, hidden: Int64[Tensor, "n"], support: int
+) -> tuple[Int64[Tensor, "n k"], Float64[Tensor, "n k"]]:
+    """The k nearest rows from the differences to all of y, which cancel nothing and are dear."""
+    least = torch.full((len(x), k), torch.inf, dtype=torch.float64)
+    where = torch.zeros(len(x), k, dtype=torch.int64)
+    others = max(1, ELEMENTS // max(x.shape[1], 1))  # rows of y whose differences are held at a time
+    for start in range(0, y.shape[0], support):
+        block = y[start : start + support].double()
+        step = max(1, others // len(block))
+        for first in range(0, len(x), step):
+            rows = slice(first, first + step)
+            queries = x[rows].double()[:, None]
+            squared = torch.cat([(queries - part).square().sum(-1) for part in block.split(others)], dim=1)
+            _hide(squared, hidden[rows] - start)
+            values = torch.cat([least[rows], squared], dim=1)
+            places = torch.cat([where[rows], torch.arange(start, start + len(block)).expand(len(squared), -1)], dim=1)
+            order = smallest(values, k)
+            least[rows], where[rows] = values.gather(1, order), places.gather(1, order)
+    return where, least
+
+
+def smallest(values: Float[Tensor, "N M"], k: int) -> Int64[Tensor, "N k"]:
+    """Columns of the k smallest numbers of each row, by (value, column); without sorting the whole row.
+
+    >>> smallest(torch.tensor([[2.0, 1.0, 1.0, 0.0, 1.0]]), 3)
+    tensor([[3, 1, 2]])
+    """
+    last = values.topk(k, dim=1, largest=False).values.amax(dim=1, keepdim=True)
+    columns = torch.arange(values.shape[1]).expand_as(values)
+    # All that lie below the k-th, then the first of those that equal it.
+    keys = columns.masked_fill(values < last, -1).masked_fill(values > last, values.shape[1])
+    chosen = keys.topk(k, dim=1, largest=False).indices.sort(dim=1).values
+    return chosen.gather(1, values.gather(1, chosen).sort(dim=1, stable=True).indices)
+
+
+def _measured(
+    x: Float[Tensor, "n K"], y: Rows, candidates: Int64[Tensor, "n c"], support: int
+) -> Float64[Tensor, "n c"]:
+    """Squared distances to the candidates, from float64 differences; y is read once, in order."""
+    squared = torch.zeros(candidates.shape, dtype=torch.float64)
+    pairs = max(1, ELEMENTS // max(x.shape[1], 1))
+    for start in range(0, y.shape[0], support):
+        block = y[start : start + support]
+        inside: Bool[Tensor, "n c"] = (candidates >= start) & (candidates < start + len(block))
+        for some in inside.nonzero().split(pairs):
+            query, place = some.unbind(1)
+            difference = x[query].double() - block[candidates[query, place] - start]
+            squared[query, place] = difference.square().sum(-1)
+    return squared
+
+
+def _hide(values: Float[Tensor, "n m"], column: Int64[Tensor, "n"]) -> None:
+    """Infinity where a row has its own column, if that is in this block."""
+    rows = ((column >= 0) & (column < values.shape[1])).nonzero()[:, 0]
+    values[rows, column[rows]] = torch.inf
+
+
+def _squares(rows: Float[Tensor, "n K"]) -> Float64[Tensor, "n"]:
+    """|row|^2 in float64, with no more than a few rows in it at a time."""
+    step = max(1, ELEMENTS // max(rows.shape[1], 1))
+    return torch.cat([part.double().square().sum(1) for part in rows.split(step)])
+
+
+def _mean(y: Rows, support: int) -> Float64[Tensor, "K"]:
+    """The mean of the rows."""
+    total = torch.zeros(y.shape[1], dtype=torch.float64)
+    for start in range(0, y.shape[0], support):
+        for part in y[start : start + support].split(64):
+            total += part.double().sum(0)
+    return total / max(y.shape[0], 1)

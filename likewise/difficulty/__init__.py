@@ -1,0 +1,40 @@
+"""Network and examples -> how early each example is settled."""
+
+from likewise.difficulty.consistency import QUADRANTS, Consistency, Quadrants, depth_consistency, quadrants
+from likewise.difficulty.depth import iteration_learned, last_run_start, plan_depth, prediction_depth
+from likewise.difficulty.export import depth_csv, depth_json, read_depth, write_depth
+from likewise.difficulty.labelled import Labelled, labelled
+from likewise.difficulty.margins import input_margin, output_margin
+from likewise.difficulty.plan import LayerPlan, Plan
+from likewise.difficulty.probes import vote
+from likewise.difficulty.results import Curve, Depths, PredictionDepth, Reads
+from likewise.difficulty.taps import Tap, Taps
+
+__all__ = [
+    "QUADRANTS",
+    "Consistency",
+    "Curve",
+    "Depths",
+    "Labelled",
+    "LayerPlan",
+    "Plan",
+    "PredictionDepth",
+    "Quadrants",
+    "Reads",
+    "Tap",
+    "Taps",
+    "depth_consistency",
+    "depth_csv",
+    "depth_json",
+    "input_margin",
+    "iteration_learned",
+    "labelled",
+    "last_run_start",
+    "output_margin",
+    "plan_depth",
+    "prediction_depth",
+    "quadrants",
+    "read_depth",
+    "vote",
+    "write_depth",
+]

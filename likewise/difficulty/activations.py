@@ -1,0 +1,167 @@
+"""One forward pass over a set, every layer's activations kept: in memory, or in a file that is read in pieces."""
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor, nn
+
+from likewise.checks import require
+from likewise.difficulty.labelled import Digest, Labelled
+from likewise.difficulty.taps import Tap, Taps
+from likewise.similarity import wide
+
+GATHERED = 256  # rows of a file that are picked at a time
+TYPES = {torch.float32: numpy.float32, torch.float64: numpy.float64}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The probes in order of first execution, each with its width; the type in which all are kept; how many classes."""
+
+    widths: Mapping[str, int]
+    dtype: torch.dtype
+    classes: int
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """Rows of numbers in a file. Only the piece that is asked for is mapped, so no more than that is resident."""
+
+    path: Path
+    shape: tuple[int, int]
+    dtype: torch.dtype
+
+    def __getitem__(self, index: slice | Tensor, /) -> Float[Tensor, "n K"]:
+        count, width = self.shape
+        if isinstance(index, Tensor):
+            found = torch.empty(len(index), width, dtype=self.dtype)
+            for start in range(0, len(index), GATHERED):
+                rows = index[start : start + GATHERED].numpy()
+                found[start : start + GATHERED] = torch.from_numpy(self._mapped(0, count)[rows])
+            return found
+        start, stop, step = index.indices(count)
+        assert step == 1
+        return torch.from_numpy(self._mapped(start, stop)) if stop > start else torch.empty(0, width, dtype=self.dtype)
+
+    def _mapped(self, start: int, stop: int) -> numpy.ndarray:
+        """Copied where written to, which nobody does: torch wants arrays that could be."""
+        offset = start * self.shape[1] * self.dtype.itemsize
+        return numpy.memmap(self.path, TYPES[self.dtype], "c", offset, (stop - start, self.shape[1]))
+
+
+Stored = Tensor | OnDisk
+
+
+@dataclass(frozen=True, eq=False)
+class Activations:
+    """What a model made of a set: its classes, and each layer's rows with their sum."""
+
+    predicted: Int64[Tensor, "N"]
+    layers: Mapping[str, Stored]
+    sums: Mapping[str, Float64[Tensor, "_"]]
+
+
+def require_evaluation(where: str, model: nn.Module) -> None:
+    """Refuse a model any part of which is in training mode, where activations depend on chance and on the batch."""
+    busy = [name or "the model" for name, module in model.named_modules() if module.training]
+    got = f"{', '.join(busy[:3])} in training mode"
+    require(not busy, where, "model", "be in evaluation mode", got, "Call model.eval().")
+
+
+def layout_of(model: nn.Module, data: Labelled, layers: Sequence[str | Tap] | None) -> Layout:
+    """What the probes are, found by running the first example."""
+    with Taps(model, layers) as taps, torch.no_grad():
+        model(next(data.batches())[:1].to(device_of(model)))
+    assert taps.logits is not None
+    kinds = [feature.dtype for feature in taps.features.values() if feature.is_floating_point()]
+    dtype = torch.float64 if torch.float64 in kinds else wide(kinds[0])
+    return Layout({name: each.numel() for name, each in taps.features.items()}, dtype, taps.logits.shape[1])
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where the model's weights are."""
+    return next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
+
+
+def capture(
+    model: nn.Module,
+    data: Labelled,
+    layers: Sequence[str | Tap] | None,
+    *,
+    layout: Layout,
+    wanted: Sequence[str],
+    files: Mapping[str, Path],
+    progress: Callable[[float], None],
+) -> Activations:
+    """Run the model once over the set and keep the wanted layers: in their file if they have one, else in memory."""
+    stores: dict[str, Stored] = {}
+    for name in wanted:
+        shape = (len(data), layout.widths[name])
+        on_disk = name in files
+        stores[name] = OnDisk(files[name], shape, layout.dtype) if on_disk else torch.zeros(shape, dtype=layout.dtype)
+    sums = {name: torch.zeros(layout.widths[name], dtype=torch.float64) for name in wanted}
+    predicted, done, digest = torch.zeros(len(data), dtype=torch.int64), 0, Digest()
+    handles: dict[str, BinaryIO] = {}
+    try:
+        handles.update({name: _allocated(store) for name, store in stores.items() if isinstance(store, OnDisk)})
+        with Taps(model, layers) as taps, torch.no_grad():
+            for inputs in data.batches():
+                if data.content is not None:
+                    digest.add(inputs)
+                model(inputs.to(device_of(model)))
+                rows = slice(done, done + len(inputs))
+                assert taps.logits is not None
+                predicted[rows] = taps.logits.argmax(dim=1).cpu()
+                for name, feature in _flat(taps.features, layout, len(inputs)).items():
+                    if name in sums:
+                        sums[name] += feature.sum(0, dtype=torch.float64)
+                        _put(stores[name], rows, feature, handles.get(name))
+                done += len(inputs)
+                progress(done / len(data))
+    finally:
+        for handle in handles.values():
+            handle.close()
+    same = data.content in (None, digest.value)
+    require(same, "capture", "data", "give the same inputs at every reading", "others", "Switch augmentation off.")
+    for name, total in sums.items():
+        require(bool(total.isfinite().all()), "capture", f"activations of {name!r}", "be finite", "others")
+    return Activations(predicted, stores, sums)
+
+
+def _flat(features: Mapping[str, Tensor], layout: Layout, count: int) -> dict[str, Tensor]:
+    """One row of numbers for each input; every batch must give what the first example gave."""
+    got = {name: tuple(feature.shape) for name, feature in features.items()}
+    same = list(features) == list(layout.widths) and all(
+        feature.shape[:1] == (count,) and math.prod(feature.shape[1:]) == layout.widths[name]
+        for name, feature in features.items()
+    )
+    rule = f"give, for {count} inputs, {', '.join(f'{name} {count} x {w}' for name, w in layout.widths.items())}"
+    require(same, "capture", "model", rule, got, "Select what belongs to an input: Tap(path, select=...).")
+    return {name: feature.flatten(1).to("cpu", layout.dtype) for name, feature in features.items()}
+
+
+def _allocated(store: OnDisk) -> BinaryIO:
+    """The file at its full size, so that a disk that is too small says so now."""
+    handle = store.path.open("wb")
+    try:
+        if size := store.shape[0] * store.shape[1] * store.dtype.itemsize:
+            os.posix_fallocate(handle.fileno(), 0, size)
+    except BaseException:
+        handle.close()
+        raise
+    return handle
+
+
+def _put(store: Stored, rows: slice, feature: Tensor, handle: BinaryIO | None) -> None:
+    if isinstance(store, Tensor):
+        store[rows] = feature
+    else:
+        assert handle is not None
+        handle.write(feature.contiguous().numpy().data)
