@@ -30,10 +30,9 @@ def _offered(network: nn.Module) -> Sequence[tuple[str, Segment]]:
     offered: Any = getattr(network, "segments", None)
     if offered is not None:
         return offered() if callable(offered) else offered
-    if isinstance(network, nn.Sequential):
-        return list(network.named_children())
     hint = "Give segments=[(name, module), ...], first to last."
-    refuse("EarlyExit", "network", "offer its segments", type(network).__name__, hint)
+    require(isinstance(network, nn.Sequential), "EarlyExit", "network", "offer segments", type(network).__name__, hint)
+    return list(network.named_children())
 
 
 def require_same(network: nn.Module, chain: Chain, x: Tensor) -> list[Tensor]:

@@ -12,6 +12,7 @@ from likewise.exits.chains import Segment, chain_of, require_same
 from likewise.exits.criteria import MaxProbability
 from likewise.exits.policies import Policy
 from likewise.exits.running import Always, Compaction, Never, Outcome, run_exits
+from likewise.exits.splits import Ledger
 from likewise.exits.timings import Timings, measured_timings
 
 SIDE = 32  # of the images with which a network is tried when none are given
@@ -88,6 +89,7 @@ class EarlyExit(nn.Module):
             Head(_width(outputs[place], places[place]), self.num_classes, seed=seed + number).to(outputs[-1])
             for number, place in enumerate(self.places)
         )
+        self.ledger = Ledger()
         self._measured: dict[object, Timings] = {}
 
     @property
@@ -106,6 +108,16 @@ class EarlyExit(nn.Module):
         end stands at the softmax behind the last segment.
         """
         return (*(place + 1 for place in self.places), len(self.chain) + 1)
+
+    @property
+    def temperatures(self) -> list[Tensor]:
+        """What each head divides its logits by."""
+        return [head.temperature for head in self.heads if isinstance(head, Head)]
+
+    @property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return self.temperatures[0].device
 
     @property
     def never(self) -> Policy:

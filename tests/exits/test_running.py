@@ -14,6 +14,8 @@ from tests.exits.problems import CLASSES, HEADS, linear, rows, small
 from tests.exits.rules import CRITERIA
 from tests.tolerance import assert_close
 
+Compact = Literal["always", "never", "measured"]
+
 
 def by_definition(exits: EarlyExit, policy: Policy, x: Tensor) -> tuple[list[int], Tensor]:
     """One example at a time, all heads first, then the rule."""
@@ -36,9 +38,7 @@ def by_definition(exits: EarlyExit, policy: Policy, x: Tensor) -> tuple[list[int
 
 @pytest.mark.parametrize("compact", ["always", "never"])
 @pytest.mark.parametrize("name", CRITERIA)
-def test_a_batch_answers_as_its_examples_do_one_by_one(
-    name: str, compact: Literal["always", "never", "measured"]
-) -> None:
+def test_a_batch_answers_as_its_examples_do_one_by_one(name: str, compact: Compact) -> None:
     exits, x = small(), rows(23)
     criterion, threshold = CRITERIA[name]
     policy = Policy(criterion, (threshold,) * 3)
@@ -59,9 +59,7 @@ def test_the_order_of_a_batch_does_not_matter(order: list[int], thresholds: list
 
 @pytest.mark.parametrize("name", CRITERIA)
 @pytest.mark.parametrize("compact", ["always", "measured"])
-def test_an_unreachable_threshold_is_the_network_bit_for_bit(
-    name: str, compact: Literal["always", "never", "measured"]
-) -> None:
+def test_an_unreachable_threshold_is_the_network_bit_for_bit(name: str, compact: Compact) -> None:
     exits, x = small(), rows(13)
     found = exits.run(x, policy=Policy(CRITERIA[name][0], (float("inf"),) * 3), compact=compact)
     assert torch.equal(found.logits, exits.network(x))

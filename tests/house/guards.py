@@ -102,6 +102,8 @@ FILES = {
         "observing",
         "fitting",
         "bounds",
+        "losses",
+        "paths",
         "risk",
         "costs",
         "clock",
