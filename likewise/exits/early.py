@@ -76,6 +76,7 @@ class EarlyExit(nn.Module):
         self.chain = chain_of(network, segments)
         example = _example(network) if example is None else example
         outputs = require_same(network, self.chain, example)
+        self.example = torch.zeros_like(example, device="meta")
         last = tuple(outputs[-1].shape)
         fits = len(last) == 2 and last[1] > 1
         require(fits, "EarlyExit", "network", "end in logits of two classes or more, (B, C)", last)

@@ -83,14 +83,15 @@ def _seconds(call: Callable[[int], Tensor], rows: int, device: torch.device, rep
     call(rows)
     best = float("inf")
     for _ in range(repeats):
-        _synchronise(device)
+        synchronise(device)
         started = time.perf_counter()
         call(rows)
-        _synchronise(device)
+        synchronise(device)
         best = min(best, time.perf_counter() - started)
     return best
 
 
-def _synchronise(device: torch.device) -> None:
+def synchronise(device: torch.device) -> None:
+    """Wait until a device has done what it was told."""
     if device.type != "cpu":
         torch.accelerator.synchronize(device)

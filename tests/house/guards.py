@@ -108,6 +108,7 @@ FILES = {
         "costs",
         "clock",
         "study",
+        "answer",
         "weights",
         "exporting",
     ],
