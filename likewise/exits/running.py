@@ -93,6 +93,11 @@ def run_exits(
     """
     at = {place: head for head, place in enumerate(places) if policy.needs(head)}
     total = len(x)
+    if not at:  # the network itself, without any books to keep
+        for segment in segments:
+            x = segment(x)
+        everybody = (total,) * len(segments)
+        return Outcome(x, torch.full((total,), len(places), device=x.device), everybody, everybody, (0,) * len(places))
     rows = _Rows(
         x,
         torch.arange(total, device=x.device),
@@ -122,7 +127,7 @@ def run_exits(
                 return Outcome(out, exits, tuple(computed), tuple(wanted), tuple(asked))
             if compaction.pays(number, len(rows.x), rows.left):
                 rows = rows.compacted()
-    if out is None:
+    if out is None:  # nobody left
         out = rows.x
     else:
         out[rows.where[rows.inside]] = rows.x[rows.inside]
