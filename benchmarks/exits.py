@@ -27,12 +27,6 @@ HEADS = ("block3", "block5", "block7")
 SIZES = (1, 32, 256)
 NETWORK, NEVER = "network", "never exits"
 MEASURED, ALWAYS, CARRIED = "shrinks if it pays", "shrinks always", "carries all"
-    "network",
-    "never exits",
-    "shrinks if it pays",
-    "shrinks always",
-    "carries all",
-)
 OVERHEAD = 1.02
 LEAVE = 1 / 3
 
