@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.exits import NEVER, NETWORK, SIZES, check, contestants, demands, leaving, problem
+from benchmarks.exits import NETWORK, NEVER, SIZES, check, contestants, demands, leaving, problem
 from benchmarks.harness.measurement import Measurement
 from likewise.exits import Policy
 
