@@ -32,7 +32,7 @@ from likewise.metric.rates import DOUBTFUL, REFUSED, allowed
 from likewise.metric.surveying import bin_width, binned
 from likewise.networks import Network
 from likewise.similarity import squared_distances
-from likewise.training import embed_examples
+from likewise.training import Embedded, embed_examples
 
 BINS = 128  # of a histogram
 FINE = 16  # thresholds in each, at which the curve is known
@@ -75,8 +75,9 @@ def evaluate(
     worst: how many of each kind of wrong pairs. progress: told the part that is done, from 0 to 1, and what is done.
     """
     require_count("evaluate", "worst", worst, least=0)
-    subject = embed_subject(network, preparation, some, protocol or Everyone(), mirror, workers, progress)
     tell = progress or (lambda done, doing: None)
+    embedding = Embedding(network, preparation, mirror, workers)
+    subject = embed_subject(embedding, some, protocol or Everyone(), lambda done: tell(0.8 * done, "embedding images"))
     tell(0.8, "judging pairs")
     far = supported_far(subject.labels, protocol=subject.protocol) if far is None else far
     rates, curve = rates_and_curve(subject.vectors, subject.labels, protocol=subject.protocol, far=far)
@@ -99,29 +100,41 @@ def evaluate(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """How images become vectors; with `mirror`, that of an image is the mean of its own and its mirror image's."""
+
+    network: Network
+    preparation: Preparation
+    mirror: bool = False
+    workers: int = 0
+
+    def __call__(self, images: Examples, tell: Callable[[float], None] | None = None) -> Embedded:
+        """Embed each image once (and its mirror image once)."""
+        tell = tell or (lambda done: None)
+        parts = 2 if self.mirror else 1
+        found = self._embedded(images, lambda done: tell(done / parts))
+        if not self.mirror:
+            return found
+        turned = self._embedded(shifted(images, self.preparation, Mirror()), lambda done: tell((1 + done) / parts))
+        return replace(found, vectors=torch.nn.functional.normalize(found.vectors + turned.vectors))
+
+    def _embedded(self, images: Examples, tell: Callable[[float], None]) -> Embedded:
+        found = embed_examples(self.network, self.preparation, images, workers=self.workers, progress=tell)
+        return replace(found, vectors=found.vectors.cpu())
+
+
 def embed_subject(
-    network: Network,
-    preparation: Preparation,
+    embedding: Embedding,
     some: Examples,
     protocol: Listed | Everyone,
-    mirror: bool = False,
-    workers: int = 0,
-    progress: Progress | None = None,
+    tell: Callable[[float], None] | None = None,
 ) -> Subject:
-    """Embed what a protocol needs, each image once (twice with mirror images)."""
+    """Embed what a protocol needs, each image once."""
     used = protocol.rows.unique().tolist() if isinstance(protocol, Listed) else range(len(some))
     images = some.take(used)
     require(len(images) > 0, "evaluate", "examples", "not be empty", 0)
-
-    def part(start: float, end: float) -> Callable[[float], None] | None:
-        return None if progress is None else lambda done: progress(start + (end - start) * done, "embedding images")
-
-    found = embed_examples(network, preparation, images, workers=workers, progress=part(0, 0.4 if mirror else 0.8))
-    vectors = found.vectors.cpu()
-    if mirror:
-        turned = shifted(images, preparation, Mirror())
-        other = embed_examples(network, preparation, turned, workers=workers, progress=part(0.4, 0.8))
-        vectors = torch.nn.functional.normalize(vectors + other.vectors.cpu())
+    found = embedding(images, tell)
     left_out = 0
     if isinstance(protocol, Listed):
         place = torch.full((len(some),), -1, dtype=torch.int64)
@@ -129,7 +142,7 @@ def embed_subject(
         protocol, left_out = _moved(protocol, place)
     kept = images if len(found.rows) == len(images) else images.take(found.rows.tolist())
     skipped = tuple(dict.fromkeys([*some.skipped, *found.skipped]))
-    return Subject(kept, vectors, kept.labels, protocol, left_out, skipped)
+    return Subject(kept, found.vectors, kept.labels, protocol, left_out, skipped)
 
 
 def _moved(pairs: Listed, place: Int64[Tensor, "M"]) -> tuple[Listed, int]:

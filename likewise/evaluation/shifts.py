@@ -102,33 +102,38 @@ class Resolution:
 
 @dataclass(frozen=True)
 class Cover:
-    """A grey band over a part of the rows, from the top (eyes of a face: 0.2 to 0.5) or anywhere.
+    """A grey box over a part of the image.
 
-    value: which part of the rows is covered. centre: where the middle of the band is, 0 at the top and 1 at the bottom.
+    value: which part of the rows it covers; wide: of the columns, as many unless given. down, across: where its middle
+    is, from 0 at the top and the left to 1.
 
-    >>> Cover(0.5, centre=0.25)(numpy.zeros((4, 1, 1), numpy.uint8))[:, 0, 0].tolist()
-    [128, 128, 0, 0]
+    >>> Cover(0.5, down=0.25)(numpy.zeros((4, 2, 1), numpy.uint8))[..., 0].tolist()
+    [[128, 0], [128, 0], [0, 0], [0, 0]]
     """
 
     value: float
-    centre: float = 0.5
-    name: str = "covered"
+    group: str = "covered"
+    down: float = 0.5
+    across: float = 0.5
+    wide: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("value", "centre"):
-            require(0 <= getattr(self, name) <= 1, "Cover", name, "be from 0 to 1", getattr(self, name))
-
-    @property
-    def group(self) -> str:
-        return self.name
+        for name in ("value", "down", "across", "wide"):
+            value = getattr(self, name)
+            require(value is None or 0 <= value <= 1, "Cover", name, "be from 0 to 1", value)
 
     def __call__(self, pixels: Pixels, /) -> Pixels:
-        rows = len(pixels)
-        high = round(self.value * rows)
-        top = min(max(round(self.centre * rows - high / 2), 0), rows - high)
+        wide = self.value if self.wide is None else self.wide
         covered = pixels.copy()
-        covered[top : top + high] = GREY
+        covered[_span(self.value, self.down, pixels.shape[0]), _span(wide, self.across, pixels.shape[1])] = GREY
         return covered
+
+
+def _span(part: float, centre: float, length: int) -> slice:
+    """A part of a length around a place, moved so far that it lies inside."""
+    count = round(part * length)
+    start = min(max(round(centre * length - count / 2), 0), length - count)
+    return slice(start, start + count)
 
 
 @dataclass(frozen=True)

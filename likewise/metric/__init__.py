@@ -20,7 +20,7 @@ from likewise.metric.rates import (
     verification,
 )
 from likewise.metric.sampler import IdentitySampler
-from likewise.metric.surveying import Extremes, Survey, survey
+from likewise.metric.surveying import Extremes, Survey, shares_at, survey
 from likewise.metric.templates import quantised, restored, template_distances
 from likewise.metric.triplet import Triplets, triplet_loss
 
@@ -55,6 +55,7 @@ __all__ = [
     "quantised",
     "restored",
     "semi_hard_negatives",
+    "shares_at",
     "survey",
     "template_distances",
     "threshold_for",

@@ -1,5 +1,6 @@
 """How far a threshold can be trusted when pairs share images: people are drawn anew, and their pairs come along."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -78,22 +79,27 @@ def bootstrap_threshold(
     require(place < len(values), where, "impostors", f"hold the smallest {place + 1} distances", len(values))
     threshold = below(values[place])
     accepted = int((values <= threshold).sum())
-    generator = torch.Generator().manual_seed(seed)
-    thresholds, fars = [], []
-    for _ in range(draws):
-        drawn = torch.randint(people, (people,), generator=generator).bincount(minlength=people).double()
-        weights = (drawn[who[:, 0]] * drawn[who[:, 1]]).cumsum(0)
-        whole = float(weights[-1]) if faces is None else float(_pairs(drawn * faces))
-        if whole == 0:
-            continue
+    fars, thresholds = [], []
+    for weights, whole in _draws(who, people, faces, draws, torch.Generator().manual_seed(seed)):
         fars.append(float(weights[accepted - 1]) / whole if accepted else 0.0)
         first = int(torch.searchsorted(weights, far * whole * (1 + 1e-12), right=True))
         thresholds.append(below(values[first]) if first < len(values) else float("inf"))
     require(bool(fars), where, "draws", "be enough that one of them has pairs", draws)
     (low, high), (far_low, far_high) = _span(thresholds, confidence), _span(fars, confidence)
-    return Bootstrapped(
-        threshold, low, high, far, accepted / total, far_low, far_high, confidence, people, len(thresholds)
-    )
+    found = accepted / total
+    return Bootstrapped(threshold, low, high, far, found, far_low, far_high, confidence, people, len(fars))
+
+
+def _draws(
+    who: Int64[Tensor, "m 2"], people: int, faces: Int64[Tensor, "P"] | None, draws: int, generator: torch.Generator
+) -> Iterator[tuple[Float[Tensor, "m"], float]]:
+    """For each draw how often the pairs up to each come along, and how often all pairs do."""
+    for _ in range(draws):
+        drawn = torch.randint(people, (people,), generator=generator).bincount(minlength=people).double()
+        weights = (drawn[who[:, 0]] * drawn[who[:, 1]]).cumsum(0)
+        whole = float(weights[-1]) if faces is None else float(_pairs(drawn * faces))
+        if whole > 0:
+            yield weights, whole
 
 
 def _pairs(faces: Float[Tensor, "P"]) -> Float[Tensor, ""]:

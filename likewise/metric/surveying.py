@@ -82,6 +82,31 @@ def survey(
     return Survey(edges, same, every - same, far.found(), near.found())
 
 
+def shares_at(
+    embeddings: Float[Tensor, "N E"],
+    labels: Int64[Tensor, "N"],
+    others: Float[Tensor, "N E"] | None = None,
+    *,
+    threshold: float,
+) -> tuple[float, float]:
+    """VAL and FAR of all pairs at a threshold; pairs are those of `all_pairs`.
+
+    >>> shares_at(torch.tensor([[0.0], [1.0], [0.5]]), torch.tensor([0, 0, 1]), threshold=0.25)
+    (0.0, 1.0)
+    """
+    require_batch("shares_at", embeddings, labels)
+    position = torch.arange(len(labels), device=labels.device)
+    accepted, met = [0, 0], [0, 0]
+    for rows, d in distance_blocks(embeddings, embeddings if others is None else others):
+        once = position[rows, None] < position if others is None else position[rows, None] != position
+        is_same = labels[rows, None] == labels
+        for kind, chosen in enumerate((is_same & once, ~is_same & once)):
+            met[kind] += int(chosen.sum())
+            accepted[kind] += int((chosen & (d <= threshold)).sum())
+    require(min(met) > 0, "shares_at", "labels", "give pairs of both kinds", f"{met[0]} same, {met[1]} other")
+    return accepted[0] / met[0], accepted[1] / met[1]
+
+
 def bin_width(embeddings: Float[Tensor, "N E"], bins: int) -> float:
     """The smallest power of two of which so many reach the largest distance there can be, rounding aside.
 

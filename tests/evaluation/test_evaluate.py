@@ -100,7 +100,7 @@ def test_one_fold_shows_only_its_own_pairs() -> None:
     drawn = Everyone(3).draw(some.labels)
     alone = Listed("one", drawn.rows, drawn.same, drawn.folds, 1)
     found = evaluate(network, PREPARATION, some, protocol=alone, far=0.1, worst=1000)
-    mine = drawn.folds == 1
+    mine = alone.judged
     shown = {(pair.first, pair.second) for pair in (*found.worst_same, *found.worst_different)}
     assert shown == {(some.items[i], some.items[j]) for i, j in drawn.rows[mine].tolist()}
     assert found.independent.impostors == int((~mine & ~drawn.same).sum())
@@ -172,7 +172,7 @@ def test_a_far_beyond_the_pairs_is_refused() -> None:
         evaluate(Looking(), PREPARATION, some, protocol=drawn, far=0.01)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(FewImpostorsWarning, match="60 different pairs are fewer than 30 / far, 300; see the interval"):
+        with pytest.raises(FewImpostorsWarning, match="60 different pairs are fewer than 30 / far, 300; see the"):
             evaluate(Looking(), PREPARATION, some, protocol=Everyone(1), far=0.1)
     with pytest.raises(ValueError, match=r"^evaluate: worst must be a whole number of at least 0; got -1\."):
         evaluate(Looking(), PREPARATION, some, worst=-1)

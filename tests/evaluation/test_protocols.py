@@ -2,6 +2,7 @@
 
 import math
 from itertools import combinations
+from typing import Any
 
 import numpy
 import pytest
@@ -80,8 +81,8 @@ def test_a_list_is_judged_fold_by_fold() -> None:
     found = judge(vectors, some.labels, protocol=drawn, far=0.2)
     assert (found.accuracy, found.val, found.folds) == (listed.accuracy, listed.val, listed.by_fold)
     for fold in range(5):
-        alone = judge(vectors, some.labels, protocol=Listed("", drawn.rows, drawn.same, drawn.folds, fold), far=0.2)
-        mine = drawn.folds == fold
+        one = Listed("", drawn.rows, drawn.same, drawn.folds, fold)
+        alone, mine = judge(vectors, some.labels, protocol=one, far=0.2), one.judged
         rest = verification(d[~mine], drawn.same[~mine], far=0.2, folds=1)
         right = (d[mine] <= rest.accuracy_threshold) == drawn.same[mine]
         assert alone.accuracy == pytest.approx(right.double().mean().item())
@@ -124,12 +125,13 @@ def test_lfw_gives_its_folds_and_its_test_pairs() -> None:
     assert alone.calibrating.tolist() == [True, True, False, False]
     first = lfw_pairs(some, lists(), view=1)
     assert (first.rows.tolist(), first.folds) == ([[3, 4], [3, 5]], None)
-    for options, message in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"fold": 3}, "fold must be from 1 to 2; got 3"),
         ({"fold": 0}, "fold must be a whole number of at least 1; got 0"),
         ({"view": 1, "fold": 1}, "fold must be of View 2; got 1"),
         ({"view": 3}, "view must be 1 or 2; got 3"),
-    ):
+    ]
+    for options, message in wrong:
         with pytest.raises(ValueError, match=f"^lfw_pairs: {message}"):
             lfw_pairs(some, lists(), **options)
 

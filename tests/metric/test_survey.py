@@ -1,6 +1,7 @@
 """A survey, drawn identities and templates of bytes agree with what is counted pair by pair."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -169,12 +170,13 @@ def test_the_largest_product_of_128_bytes_is_exact() -> None:
 @pytest.mark.usefixtures("without_shape_checks")
 def test_wrong_arguments_are_refused() -> None:
     d, whose = torch.arange(6.0), torch.tensor([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]])
-    for options, message in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"far": 1.0}, "far must be between 0 and 1; got 1.0."),
         ({"far": 0.5, "confidence": 0}, "confidence must be between 0 and 1; got 0."),
         ({"far": 0.5, "draws": 0}, "draws must be a whole number of at least 1; got 0."),
         ({"far": 0.5, "seed": -1}, "seed must be a whole number of at least 0; got -1."),
-    ):
+    ]
+    for options, message in wrong:
         with pytest.raises(ValueError) as error:  # noqa: PT011 -- the whole message is compared below
             bootstrap_threshold(d, whose, **options)
         assert str(error.value) == f"bootstrap_threshold: {message}"
