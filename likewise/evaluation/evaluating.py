@@ -37,7 +37,7 @@ from likewise.training import Embedded, embed_examples
 BINS = 128  # of a histogram
 FINE = 16  # thresholds in each, at which the curve is known
 MOST_CLUSTERED = 15_000  # images: their distances are held twice, 0.9 GB each
-TAIL = 4  # times the FAR: how many of the smallest distances the bootstrap sees
+TAIL, LEAST = 4, 100_000  # of the smallest distances the bootstrap sees so many times the FAR, or at least so many
 
 Progress = Callable[[float, str], None]
 
@@ -180,7 +180,7 @@ def _of_everyone(subject: Subject, rates: Rates, curve: Roc, worst: int) -> dict
     """What is known of all pairs."""
     vectors, labels = subject.vectors, subject.labels
     accepted = allowed(rates.far, rates.different)
-    tail = min(rates.different, max(worst, TAIL * accepted + 100))
+    tail = min(rates.different, max(worst, TAIL * accepted, LEAST))
     seen = survey(vectors, labels, farthest=worst, nearest=tail, bins=BINS * FINE)
     near, far_apart = seen.nearest_different, seen.farthest_same
     faces = labels.bincount()

@@ -19,8 +19,9 @@ FARS = (1e-3, 1e-2, 1e-1)  # the paper's, and what smaller sets can show
 class Rates:
     """How well distances tell people apart; thresholds are squared distances, `_error` the error of a mean over folds.
 
-    val: the share of same pairs that are accepted where at most a share `far` of the others is. threshold: for that, on
-    all pairs; far_found: the FAR that was met where VAL was counted. same, different: how many pairs VAL is made from.
+    val: the share of same pairs that are accepted where at most a share `far` of the others is, as a mean over folds or
+    splits that each have their own threshold; far_found: the FAR that was met there. threshold: for that FAR on all
+    pairs; val_whole: the VAL of all judged pairs at it. same, different: how many pairs are judged.
     """
 
     far: float
@@ -28,6 +29,7 @@ class Rates:
     val_error: float
     far_found: float
     threshold: float
+    val_whole: float
     accuracy: float
     accuracy_error: float
     accuracy_threshold: float
@@ -119,7 +121,8 @@ def _listed(distances: Float[Tensor, "n"], pairs: Listed, far: float) -> tuple[R
         limits, met = (one.threshold, one.accuracy_threshold), one.far_found
         roc = verification(distances[pairs.judged], mine, far=far, folds=1).roc
     counts = int(mine.sum()), int((~mine).sum())
-    return Rates(far, *val, met, limits[0], *accuracy, limits[1], *counts, by_fold), roc
+    whole = (distances[pairs.judged & pairs.same] <= limits[0]).double().mean().item()
+    return Rates(far, *val, met, limits[0], whole, *accuracy, limits[1], *counts, by_fold), roc
 
 
 def _everyone(
@@ -142,6 +145,7 @@ def _everyone(
         *mean_and_error([part.val for part in parts]),
         mean_and_error([part.roc.far[-1].item() for part in parts])[0],
         whole.threshold,
+        whole.val,
         shares.accuracy,
         shares.accuracy_error,
         shares.accuracy_threshold,

@@ -21,7 +21,8 @@ from likewise.networks import Network
 HELD = 1 << 30  # bytes of images that are decoded once and kept; more are read anew for every row
 
 COMPRESSED = tuple(Jpeg(quality) for quality in (10, 20, 30, 50, 70, 90))
-REDUCED = tuple(Resolution(side * side) for side in (40, 80, 120, 160, 256))
+SIDES = (40, 80, 120, 160, 256)
+PAPER_SIDE = 220  # of the images that NN1 takes
 SHIFTS: tuple[Shift, ...] = (
     *(Cover(part, "box in the centre") for part in (0.2, 0.4, 0.6)),
     *(Cover(part, "band over the eyes", down=0.38, wide=1.0) for part in (0.1, 0.2, 0.3)),
@@ -87,7 +88,8 @@ def table4(
     """VAL at a FAR by JPEG quality and by size, of your images: all of them changed, as in the paper.
 
     Images have the network's size first; they are then encoded and decoded again, or made smaller and back. A row with
-    at least as many pixels as the network takes is that of unchanged images. Arguments are those of `evaluate`.
+    at least as many pixels as the network takes is that of unchanged images; for a network that takes fewer than 80^2
+    sizes are the same parts of its own as the paper's of 220^2. Arguments are those of `evaluate`.
 
     Paper: Schroff et al. 2015, Table 4: VAL 67.3 at quality 10 and 86.5 at 90; 37.8 at 1,600 pixels and 86.4 at 65,536.
     """
@@ -96,13 +98,23 @@ def table4(
         some,
         protocol or Everyone(),
         far,
-        (*COMPRESSED, *REDUCED),
+        (*COMPRESSED, *reduced(math.prod(preparation.size))),
         Table(
             "Table 4: image quality",
             "Both images of every pair are compressed, or made smaller and then the network's size again.",
         ),
         progress,
     )
+
+
+def reduced(pixels: int) -> tuple[Resolution, ...]:
+    """The sizes of Table 4 for a network that takes so many pixels.
+
+    >>> [size.value for size in reduced(140 * 116)], [size.value for size in reduced(28 * 28)]
+    ([1600, 6400, 14400, 25600, 65536], [26, 104, 233, 415, 1062])
+    """
+    scale = 1 if pixels >= SIDES[1] ** 2 else pixels / PAPER_SIDE**2
+    return tuple(Resolution(max(1, round(side * side * scale))) for side in SIDES)
 
 
 def robustness(
