@@ -21,6 +21,7 @@ ROOMS_WITH_TENSORS = (
     "networks",
     "metric",
     "training",
+    "evaluation",
     "gallery",
     "difficulty",
     "exits",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from likewise.checks import refuse, require
-from likewise.cli.terminal import Context, Json, examples, progress_bar
+from likewise.cli.terminal import Context, Json, aligned, examples, progress_bar
 
 if TYPE_CHECKING:
     from likewise.cost import Cost, Growth
@@ -181,13 +181,6 @@ def _wins(counted: list[_Counted], won: list[dict[str, Any]], sizes: dict[str, i
     )
 
 
-def _aligned(rows: list[list[str]]) -> str:
-    """Columns, the first to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
-    return "\n".join("  ".join(line).rstrip() for line in lines)
-
-
 def _counts(counted: list[_Counted]) -> str:
     """What can be counted at the sizes given, programs side by side, without what none of them has."""
     if not any(one.cost for one in counted):
@@ -198,7 +191,7 @@ def _counts(counted: list[_Counted]) -> str:
         counts = [getattr(one.cost, quantity) if one.cost else 0 for one in counted]
         if any(counts):
             rows.append([title.ljust(TITLE), *(f"{count:,}" for count in counts)])
-    return _aligned([heading, *rows])
+    return aligned([heading, *rows])
 
 
 def _polynomials(counted: list[_Counted]) -> str:
@@ -222,4 +215,4 @@ def _operations(one: _Counted) -> str:
         kinds[operation.name] = [a + b for a, b in zip(kinds.get(operation.name, [0] * 4), row, strict=True)]
     heading = [one.name, "times", QUANTITIES["macs"], QUANTITIES["elementwise"], QUANTITIES["traffic"]]
     ranked = sorted(kinds.items(), key=lambda kind: (-kind[1][1], -kind[1][3]))
-    return _aligned([heading, *([name, *(f"{count:,}" for count in counts)] for name, counts in ranked)])
+    return aligned([heading, *([name, *(f"{count:,}" for count in counts)] for name, counts in ranked)])

@@ -1,4 +1,4 @@
-"""What every verb shares: the option --json, examples under its help, and a progress bar when it is slow."""
+"""What every verb shares: the option --json, examples under its help, columns, and a progress bar when it is slow."""
 
 import threading
 from collections.abc import Callable, Generator
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 else:
     Context = typer.Context.__base__  # what typer passes is no typer.Context but what that is made from
 
-__all__ = ["Context", "Json", "examples", "progress_bar"]
+__all__ = ["Context", "Json", "aligned", "examples", "progress_bar"]
 
 PATIENCE = 2.0  # seconds of silence before a progress bar shows
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -21,6 +21,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 def examples(*lines: str) -> str:
     """The end of a help page."""
     return "Examples:\n\n" + "\n\n".join(lines)
+
+
+def aligned(rows: list[list[str]]) -> str:
+    """Columns, the first to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 @contextmanager

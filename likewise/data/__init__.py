@@ -6,6 +6,7 @@ from likewise.data.examples import Examples, Skipped, Source, Stored, examples
 from likewise.data.files import folders
 from likewise.data.lfw import Pair, Protocol, lfw, lfw_protocol, pair_rows
 from likewise.data.opening import is_lfw, open_examples
+from likewise.data.pair_lists import PairList, read_pairs
 from likewise.data.pictures import Unreadable, decode
 from likewise.data.preparing import Augmentation, Preparation
 
@@ -15,6 +16,7 @@ __all__ = [
     "Batches",
     "Examples",
     "Pair",
+    "PairList",
     "Preparation",
     "Protocol",
     "Shuffled",
@@ -35,4 +37,5 @@ __all__ = [
     "lfw_protocol",
     "open_examples",
     "pair_rows",
+    "read_pairs",
 ]

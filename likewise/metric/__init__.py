@@ -2,12 +2,14 @@
 
 from likewise.metric.all_pairs import AllPairs, all_pairs
 from likewise.metric.batch_all import batch_all_loss
+from likewise.metric.bootstrap import Bootstrapped, bootstrap_threshold
 from likewise.metric.cluster import ClusterScores, cluster, cluster_scores
 from likewise.metric.collapse import Collapse, CollapseError, CollapseGuard, collapse
 from likewise.metric.harmonic import harmonic_loss
 from likewise.metric.mining import Shares, batch_hard, negative_shares, semi_hard_negatives
 from likewise.metric.rates import (
     FewImpostorsWarning,
+    Fold,
     Roc,
     Threshold,
     Verification,
@@ -18,24 +20,31 @@ from likewise.metric.rates import (
     verification,
 )
 from likewise.metric.sampler import IdentitySampler
+from likewise.metric.surveying import Extremes, Survey, shares_at, survey
+from likewise.metric.templates import quantised, restored, template_distances
 from likewise.metric.triplet import Triplets, triplet_loss
 
 __all__ = [
     "AllPairs",
+    "Bootstrapped",
     "ClusterScores",
     "Collapse",
     "CollapseError",
     "CollapseGuard",
+    "Extremes",
     "FewImpostorsWarning",
+    "Fold",
     "IdentitySampler",
     "Roc",
     "Shares",
+    "Survey",
     "Threshold",
     "Triplets",
     "Verification",
     "all_pairs",
     "batch_all_loss",
     "batch_hard",
+    "bootstrap_threshold",
     "clopper_pearson",
     "cluster",
     "cluster_scores",
@@ -43,7 +52,12 @@ __all__ = [
     "harmonic_loss",
     "mean_and_error",
     "negative_shares",
+    "quantised",
+    "restored",
     "semi_hard_negatives",
+    "shares_at",
+    "survey",
+    "template_distances",
     "threshold_for",
     "tightened",
     "triplet_loss",

@@ -63,8 +63,10 @@ def all_pairs(
     bound = float("inf")
     position = torch.arange(len(labels), device=labels.device)
     for rows, d in distance_blocks(embeddings, embeddings if others is None else others, elements=elements):
-        is_same = labels[rows, None] == labels
-        counted = position[rows, None] < position if others is None else position[rows, None] != position
+        # With one set, pairs to the left of the diagonal have been met in the blocks before.
+        right = slice(rows.start if others is None else 0, None)
+        d, is_same = d[:, right], labels[rows, None] == labels[right]
+        counted = position[rows, None] < position[right] if others is None else position[rows, None] != position
         near.append(d[is_same & counted])
         low.append(d[~is_same & counted & (d <= bound)])
         held += len(low[-1])

@@ -38,6 +38,18 @@ class Roc:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """One fold, judged by two thresholds that were found on all the others."""
+
+    fold: int
+    accuracy: float
+    accuracy_threshold: float
+    far_found: float
+    val: float
+    threshold: float
+
+
+@dataclass(frozen=True)
 class Verification:
     """Means over folds; `_error` is the standard error of the mean, sd / sqrt(folds), nan for one fold.
 
@@ -54,6 +66,7 @@ class Verification:
     threshold: float
     folds: int
     roc: Roc
+    by_fold: tuple[Fold, ...]
 
 
 @dataclass(frozen=True)
@@ -99,31 +112,37 @@ def verification(
     require(0 < int(same.sum()) < len(same), where, "same", "have pairs of both kinds", f"{int(same.sum())} same")
     fold = _dealt(where, same, folds)
     names = fold.unique().tolist()
-    accuracy, val, found = [], [], []
+    judged = []
     for name in names:
         mine = fold == name
         rest = ~mine if len(names) > 1 else mine
         kinds = same[mine].unique().numel(), same[rest].unique().numel()
         require(kinds == (2, 2), where, "folds", "each hold pairs of both kinds", f"none in fold {name} or its rest")
-        judged, truth = distances[mine], same[mine]
         best = _best_threshold(distances[rest], same[rest])
-        accuracy.append(((judged <= best) == truth).double().mean().item())
         limit = _threshold(distances[rest][~same[rest]], far)
-        val.append((judged[truth] <= limit).double().mean().item())
-        found.append((judged[~truth] <= limit).double().mean().item())
-    (accuracy_mean, accuracy_error), (val_mean, val_error) = mean_and_error(accuracy), mean_and_error(val)
+        judged.append(_judged(name, distances[mine], same[mine], best, limit))
+    accuracy, accuracy_error = mean_and_error([each.accuracy for each in judged])
+    val, val_error = mean_and_error([each.val for each in judged])
     return Verification(
-        accuracy=accuracy_mean,
+        accuracy=accuracy,
         accuracy_error=accuracy_error,
         accuracy_threshold=_best_threshold(distances, same),
         far=far,
-        far_found=mean_and_error(found)[0],
-        val=val_mean,
+        far_found=mean_and_error([each.far_found for each in judged])[0],
+        val=val,
         val_error=val_error,
         threshold=_threshold(distances[~same], far),
         folds=len(names),
         roc=_roc(distances, same),
+        by_fold=tuple(judged),
     )
+
+
+def _judged(fold: int, distances: Float[Tensor, "n"], same: Bool[Tensor, "n"], best: float, limit: float) -> Fold:
+    """A fold under the threshold for accuracy and the one for a FAR."""
+    right = ((distances <= best) == same).double().mean().item()
+    found, val = ((distances[kind] <= limit).double().mean().item() for kind in (~same, same))
+    return Fold(fold, right, best, found, val, limit)
 
 
 def mean_and_error(values: list[float]) -> tuple[float, float]:

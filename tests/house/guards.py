@@ -19,6 +19,7 @@ ROOMS = [
     "networks",
     "metric",
     "training",
+    "evaluation",
     "gallery",
     "difficulty",
     "exits",
@@ -88,7 +89,7 @@ FILES = {
         "vit",
         "language",
     ],
-    "data": ["pictures", "examples", "files", "lfw", "arrays", "preparing", "batches", "opening"],
+    "data": ["pictures", "examples", "files", "lfw", "pair_lists", "arrays", "preparing", "batches", "opening"],
     "training": ["caching", "schedules", "objectives", "records", "checkpoints", "loop", "embedding", "fitting"],
     "difficulty": [
         "taps",
@@ -126,7 +127,8 @@ FILES = {
         "weights",
         "exporting",
     ],
-    "cli": ["terminal", "attention", "cost", "train", "verdicts", "check", "mcp"],
+    "evaluation": ["protocols", "judging", "results", "shifts", "evaluating", "sweeps", "budgets"],
+    "cli": ["terminal", "attention", "cost", "train", "evaluate", "verdicts", "check", "mcp"],
     "metric": [
         "triplet",
         "mining",
@@ -136,6 +138,9 @@ FILES = {
         "collapse",
         "rates",
         "all_pairs",
+        "surveying",
+        "bootstrap",
+        "templates",
         "cluster",
     ],
 }
@@ -145,7 +150,8 @@ FUNCTION_LINES = 60
 OPTIONS = 8
 
 # Literal tables, doors and adapters to foreign protocols may exceed a budget, each by name: "file" or "file:function".
-EXEMPT: set[str] = {"likewise/cli/train.py:train"}  # every setting of a run is an option
+# Every setting of a run, and of a judgement, is an option.
+EXEMPT: set[str] = {"likewise/cli/train.py:train", "likewise/cli/evaluate.py:evaluate"}
 
 # Written so that this file does not complain about itself.
 MACHINE_PATH = re.compile(r"(?<![\w.\]])/(?:home|root|Users|work|opt|tmp|mnt|private)/\w")

@@ -1,0 +1,43 @@
+"""A network and images that it has not seen -> how well it tells people apart, and what that rests on."""
+
+from likewise.evaluation.budgets import held_out, plan_of, share_of, table5, table6
+from likewise.evaluation.evaluating import evaluate
+from likewise.evaluation.judging import Rates, judge, supported_far
+from likewise.evaluation.protocols import Everyone, Listed, lfw_pairs, own_pairs
+from likewise.evaluation.results import Evaluation, Histogram, Templates, Worst
+from likewise.evaluation.shifts import Brightness, Cover, Gamma, Jpeg, Mirror, Move, Resolution, Shift, Turn, shifted
+from likewise.evaluation.sweeps import Row, Table, robustness, table4
+
+__all__ = [
+    "Brightness",
+    "Cover",
+    "Evaluation",
+    "Everyone",
+    "Gamma",
+    "Histogram",
+    "Jpeg",
+    "Listed",
+    "Mirror",
+    "Move",
+    "Rates",
+    "Resolution",
+    "Row",
+    "Shift",
+    "Table",
+    "Templates",
+    "Turn",
+    "Worst",
+    "evaluate",
+    "held_out",
+    "judge",
+    "lfw_pairs",
+    "own_pairs",
+    "plan_of",
+    "robustness",
+    "share_of",
+    "shifted",
+    "supported_far",
+    "table4",
+    "table5",
+    "table6",
+]

@@ -1,0 +1,112 @@
+"""What an evaluation found."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from likewise.data import Skipped
+from likewise.evaluation.judging import Rates
+from likewise.metric import Bootstrapped, ClusterScores, Roc, Threshold
+
+UNIT = "squared Euclidean distance"
+POINTS = 400  # of a curve that is written down
+
+
+@dataclass(frozen=True)
+class Worst:
+    """A pair that is wrong by much, by the names of its images."""
+
+    first: str
+    second: str
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Pairs with a squared distance above the edge before and at most an edge; the first bin begins at 0."""
+
+    edges: Float[Tensor, "k"]
+    same: Int64[Tensor, "k"]
+    different: Int64[Tensor, "k"]
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Rates of embeddings of one byte for each number, and what that costs: VAL before less VAL after."""
+
+    bytes: int
+    rates: Rates
+    loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """How well a network tells people apart, under one protocol; distances are squared.
+
+    independent: the FAR of `rates.threshold` if pairs were independent; interval: if they are not, from identities
+    drawn anew. worst_same: the same pairs that are farthest apart; worst_different: the others that are nearest.
+    mirror: whether an embedding is that of an image and of its mirror image together. left_out: listed pairs, one of
+    whose images could not be read.
+    """
+
+    data: str
+    protocol: str
+    images: int
+    identities: int
+    mirror: bool
+    rates: Rates
+    independent: Threshold
+    interval: Bootstrapped
+    templates: Templates
+    roc: Roc
+    histogram: Histogram
+    worst_same: tuple[Worst, ...]
+    worst_different: tuple[Worst, ...]
+    clusters: ClusterScores | None
+    left_out: int
+    skipped: tuple[Skipped, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON has it: a curve of at most POINTS points, and null for what is no number."""
+        plain = ("data", "protocol", "images", "identities", "mirror", "left_out")
+        parts = ("rates", "independent", "interval", "templates", "clusters")
+        curve, shape = thinned(self.roc), self.histogram
+        found = {
+            **{name: getattr(self, name) for name in plain},
+            "unit": UNIT,
+            **{name: asdict(part) if (part := getattr(self, name)) else None for name in parts},
+            "area": self.roc.area,
+            "roc": {name: getattr(curve, name).tolist() for name in ("threshold", "far", "val")},
+            "histogram": {name: getattr(shape, name).tolist() for name in ("edges", "same", "different")},
+            "worst_same": [asdict(pair) for pair in self.worst_same],
+            "worst_different": [asdict(pair) for pair in self.worst_different],
+            "skipped": [file._asdict() for file in self.skipped],
+        }
+        return json_numbers(found)
+
+
+def json_numbers(found: Any) -> Any:
+    """The same with None for nan and infinity, which JSON does not have.
+
+    >>> json_numbers({"a": [1.0, float("nan")], "b": ("c", 2)})
+    {'a': [1.0, None], 'b': ['c', 2]}
+    """
+    if isinstance(found, dict):
+        return {name: json_numbers(value) for name, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [json_numbers(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found
+
+
+def thinned(roc: Roc, points: int = POINTS) -> Roc:
+    """The curve by fewer points, evenly spaced in the logarithm of FAR; the first and the last are kept."""
+    if len(roc.far) <= points:
+        return roc
+    place = roc.far.clamp(min=0.5 * roc.far[roc.far > 0].min()).log()
+    cell = ((place - place[0]) / (place[-1] - place[0]) * (points - 2)).long()
+    last = (cell[1:] != cell[:-1]).nonzero()[:, 0].tolist()  # of each cell the last, where VAL is highest
+    keep = sorted({0, *last, len(roc.far) - 1})
+    return Roc(roc.threshold[keep], roc.far[keep], roc.val[keep])

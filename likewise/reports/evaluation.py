@@ -1,0 +1,132 @@
+"""An evaluation as one page: the curve, the distances, the worst pairs as pictures, and the tables."""
+
+import base64
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy
+from PIL import Image
+
+from likewise.data import Examples, Unreadable
+from likewise.evaluation import Evaluation, Everyone, Histogram, Table, Worst
+from likewise.evaluation.results import thinned
+from likewise.metric import Roc
+from likewise.reports.charts import Axis, Mark, Panel, Trace, draw
+from likewise.reports.formats import percent, power, scientific, short
+from likewise.reports.page import render
+
+SIDE = 112  # pixels of a small picture
+EMPTY = "data:,"
+LOWEST = -7  # decade of FAR
+
+
+def evaluation_page(
+    found: Evaluation | None,
+    some: Examples | None,
+    *,
+    title: str,
+    tables: Sequence[Table] = (),
+    about: Sequence[tuple[str, str]] = (),
+) -> str:
+    """The page. some: where the images of the worst pairs are read from. about: facts for the head, name and value."""
+    values: dict[str, Any] = {
+        "found": found,
+        "title": title,
+        "about": list(about),
+        "tables": [_plain(table) for table in tables],
+        "roc": "",
+        "histogram": "",
+        "accuracy_text": "",
+        "worst_same": [],
+        "worst_different": [],
+    }
+    if found is not None and some is not None:
+        values |= {
+            "roc": roc_figure(found.roc, far=found.rates.far, pairs=found.rates.different),
+            "histogram": histogram_figure(found.histogram, threshold=found.rates.threshold),
+            "accuracy_text": _accuracy_text(found),
+            "worst_same": [_card(pair, some) for pair in found.worst_same],
+            "worst_different": [_card(pair, some) for pair in found.worst_different],
+        }
+    return render("evaluation.html", values)
+
+
+def roc_figure(roc: Roc, *, far: float, pairs: int) -> str:
+    """VAL against FAR, which is on a logarithmic axis that begins near one pair in all."""
+    lowest = max(LOWEST, math.floor(math.log10(1 / max(pairs, 10))))
+    low = 10.0**lowest
+    curve = thinned(roc)
+    points = [(x, y) for x, y in zip(curve.far.tolist(), curve.val.tolist(), strict=True) if x >= low]
+    start = max((y for x, y in zip(roc.far.tolist(), roc.val.tolist(), strict=True) if x <= low), default=0.0)
+    trace = Trace("curve", ((low, start), *points), dots=False)
+    chance = Trace("plain", tuple((10 ** (lowest * i / 60), 10 ** (lowest * i / 60)) for i in range(61)), dots=False)
+    x = Axis("FAR: share of different pairs accepted", low, 1.0, tuple((10.0**e, power(e)) for e in range(lowest, 1)))
+    y = Axis("", 0.0, 1.02, tuple((i / 5, f"{20 * i}%") for i in range(6)), log=False)
+    val = max((v for f, v in zip(roc.far.tolist(), roc.val.tolist(), strict=True) if f <= far), default=0.0)
+    mark = Mark("curve", max(far, low), val, f"{percent(val)} at FAR {scientific(far)}")
+    panel = Panel("VAL: share of same pairs accepted", x, y, (chance, trace), marks=(mark,))
+    return draw((panel,), name="roc", label="VAL against FAR on a logarithmic axis", height=330.0)
+
+
+def histogram_figure(shape: Histogram, *, threshold: float) -> str:
+    """The shares of same and of different pairs in each bin of squared distance, as two steps of a stair each."""
+    edges = [0.0, *shape.edges.tolist()]
+    used = (shape.same + shape.different).nonzero()[:, 0]
+    last = int(used.max()) + 1 if len(used) else 1
+    traces, most = [], 0.0
+    for look, counts in (("same", shape.same), ("different", shape.different)):
+        shares = (counts.double() / max(1, int(counts.sum()))).tolist()[:last]
+        most = max(most, *shares)
+        points = [(edge, share) for number, share in enumerate(shares) for edge in edges[number : number + 2]]
+        traces.append(Trace(look, ((0.0, 0.0), *points, (edges[last], 0.0)), dots=False))
+    end = edges[last]
+    step = 10.0 ** math.floor(math.log10(end)) / 2
+    while end / step > 9:
+        step *= 2
+    ticks = tuple((step * i, short(step * i)) for i in range(int(end / step + 1e-9) + 1))
+    x = Axis("squared distance", 0.0, end, ticks, log=False)
+    y = Axis("", 0.0, 1.08 * most, tuple((most * i / 3, percent(most * i / 3)) for i in range(4)), log=False)
+    inside = 0 <= threshold <= end
+    marks = (Mark("curve", threshold, 1.0 * most, f"threshold {short(threshold, 3)}"),) if inside else ()
+    panel = Panel("share of pairs", x, y, tuple(traces), marks=marks)
+    label = "Shares of same and of different pairs by squared distance"
+    return draw((panel,), name="histogram", label=label, height=290.0)
+
+
+def small_picture(pixels: numpy.ndarray) -> str:
+    """An image as a small JPEG inside an address."""
+    grey = pixels.shape[2] == 1
+    picture = Image.fromarray(numpy.ascontiguousarray(pixels[..., 0] if grey else pixels))
+    scale = SIDE / max(picture.size)
+    how = Image.Resampling.NEAREST if scale > 3 else Image.Resampling.BILINEAR
+    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
+    file = io.BytesIO()
+    picture.resize(size, how).save(file, "JPEG", quality=82)
+    return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def _card(pair: Worst, some: Examples) -> dict[str, Any]:
+    return {**asdict(pair), "pictures": [_picture(some, row) for row in some.rows([pair.first, pair.second])]}
+
+
+def _picture(some: Examples, row: int) -> str:
+    try:
+        return small_picture(some.read(row, least=SIDE))
+    except Unreadable:  # it could be read before; the page is worth having without it
+        return EMPTY
+
+
+def _plain(table: Table) -> dict[str, Any]:
+    kept = any(math.isfinite(row.val_kept) for row in table.rows)
+    return {**vars(table), "kept": kept}
+
+
+def _accuracy_text(found: Evaluation) -> str:
+    folds = len(found.rates.folds)
+    judged = f"each of {folds} folds judged by the others" if folds > 1 else "one fold, judged by the others"
+    if found.protocol == Everyone().title:
+        return f"as many drawn pairs of each kind; {judged}"
+    return judged
