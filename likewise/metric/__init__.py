@@ -19,6 +19,7 @@ from likewise.metric.rates import (
 )
 from likewise.metric.sampler import IdentitySampler
 from likewise.metric.triplet import Triplets, triplet_loss
+from likewise.metric.versions import Match, Versions, compare_versions
 
 __all__ = [
     "AllPairs",
@@ -28,11 +29,13 @@ __all__ = [
     "CollapseGuard",
     "FewImpostorsWarning",
     "IdentitySampler",
+    "Match",
     "Roc",
     "Shares",
     "Threshold",
     "Triplets",
     "Verification",
+    "Versions",
     "all_pairs",
     "batch_all_loss",
     "batch_hard",
@@ -40,6 +43,7 @@ __all__ = [
     "cluster",
     "cluster_scores",
     "collapse",
+    "compare_versions",
     "harmonic_loss",
     "mean_and_error",
     "negative_shares",
