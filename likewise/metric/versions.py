@@ -101,9 +101,8 @@ def compare_versions(
     require_batch(where, new, labels)
     require_count(where, "most", most)
     if control is not None:
-        require(
-            control.shape == new.shape, where, "control", f"have the shape of new, {tuple(new.shape)}", len(control)
-        )
+        shape, got = tuple(new.shape), tuple(control.shape)
+        require(got == shape, where, "control", f"have the shape of new, {shape}", got)
     if old_labels is None:
         require(len(old) == len(new), where, "old_labels", "be given when old has other rows than new", None)
         listed = [draw_pairs(labels, splits=splits, most=most, seed=seed)] * 3
@@ -147,7 +146,8 @@ def draw_pairs(
 ) -> Pairs:
     """As many different pairs as same ones, in splits that share no row; with `others`, of one row from each set.
 
-    Without `others` no row is paired with itself and no pair comes twice.
+    Without `others` no row is paired with itself and no pair comes twice. A split without pairs of both kinds is left
+    out.
 
     >>> pairs = draw_pairs(torch.tensor([0, 0, 1, 1, 2, 2]), splits=1)
     >>> pairs.same.sum().item(), len(pairs.same)
@@ -168,17 +168,16 @@ def draw_pairs(
             allowed = allowed.triu(1)
         kinds = [(kind & allowed).nonzero() for kind in (same, ~same)]
         count = min(most, *map(len, kinds))
-        enough = f"give pairs of both kinds in each of {splits} splits"
-        require(count > 0, "draw_pairs", "labels", enough, f"none in split {split}", "Take fewer splits.")
         for kind, places in zip((True, False), kinds, strict=True):
             chosen = places[torch.randperm(len(places), generator=generator)[:count]]
             if others is None:
                 turned = torch.rand(count, generator=generator) < 0.5
                 chosen = torch.where(turned[:, None], chosen.flip(1), chosen)
-            drawn.append((rows[chosen[:, 0]], columns[chosen[:, 1]], kind, split))
-    first, second = (torch.cat([part[side] for part in drawn]) for side in (0, 1))
-    same, split = (torch.cat([torch.full_like(part[0], part[which]) for part in drawn]) for which in (2, 3))
-    return Pairs(first, second, same.bool(), split)
+            named = torch.full((count,), kind), torch.full((count,), split)
+            drawn.append(Pairs(rows[chosen[:, 0]], columns[chosen[:, 1]], *named))
+    found = Pairs(*(torch.cat(parts) for parts in zip(*drawn, strict=True)))
+    require(len(found.same) > 0, "draw_pairs", "labels", "give pairs of both kinds in one split", "none")
+    return found
 
 
 def dealt(numbers: Int64[Tensor, "N"], *, splits: int, generator: Generator) -> Int64[Tensor, "N"]:

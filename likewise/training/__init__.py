@@ -8,7 +8,16 @@ from likewise.training.loop import Diverged, Feed, Keep, Trained, train
 from likewise.training.objectives import Classes, EveryTriplet, Hardest, Harmonic, Objective, RandomTriplets, SemiHard
 from likewise.training.records import Record, read_records
 from likewise.training.schedules import AdaGrad, Cosine, Schedule
-from likewise.training.upgrading import Older, StoredVectors, compare_fitted, harmony, old_vectors, open_older, unseen
+from likewise.training.upgrading import (
+    Older,
+    StoredVectors,
+    compare_fitted,
+    harmony,
+    old_vectors,
+    old_width,
+    open_older,
+    unseen,
+)
 
 __all__ = [
     "AdaGrad",
@@ -39,6 +48,7 @@ __all__ = [
     "fit",
     "harmony",
     "old_vectors",
+    "old_width",
     "open_older",
     "read_records",
     "train",

@@ -149,23 +149,29 @@ class Course:
 
     def run(self, network: Network, *, resume: bool) -> Trained:
         """Both parts; a part that a resumed run has behind it is only read."""
-        first, head = Trained((), finished=True), self.plan.head_steps
+        first, head, stops = Trained((), finished=True), self.plan.head_steps, False
         for name in ("head.checkpoint", "checkpoint"):
             if not resume:  # or, if this run is cut off early, the next would resume what an older one has left
                 beside(self.out, name).unlink(missing_ok=True)
         if head:
             with layer_alone(network) as alone:
-                first = self._part(alone, 0, head, "head.", resume)
-        return joined(first, self._part(network, head, self.plan.steps, "", resume)) if first.finished else first
+                first, stops = self._part(alone, 0, head, "head.", resume)
+        if stops or not first.finished:
+            return replace(first, finished=False)
+        return joined(first, self._part(network, head, self.plan.steps, "", resume)[0])
 
-    def _part(self, network: nn.Module, before: int, steps: int, name: str, resume: bool) -> Trained:
-        """So many steps, after so many of another part."""
+    def _part(
+        self, network: nn.Module, before: int, steps: int, name: str, resume: bool
+    ) -> tuple[Trained, bool | None]:
+        """So many steps, after so many of another part; and whether the last one was asked to be the last."""
         files = [beside(self.out, f"{name}{end}") for end in ("checkpoint", "jsonl")]
+        stops: list[bool | None] = [False]
 
         def watch(record: Record) -> bool | None:
-            return self.watch(replace(record, step=record.step + before)) if self.watch else None
+            stops[0] = self.watch(replace(record, step=record.step + before)) if self.watch else None
+            return stops[0]
 
-        return train(
+        trained = train(
             network,
             self.objective,
             Later(self.feed, before),
@@ -177,6 +183,7 @@ class Course:
             guard=CollapseGuard(margin=self.plan.margin) if self.plan.objective == "triplet" else None,
             watch=watch,
         )
+        return trained, stops[0]
 
 
 def beside(out: Path, end: str) -> Path:

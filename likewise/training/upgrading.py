@@ -61,7 +61,7 @@ def open_older(path: Path) -> Older:
         return StoredVectors(vectors, tuple(stored["names"].tolist()), items)
 
 
-def width(older: Older) -> int:
+def old_width(older: Older) -> int:
     """Numbers in an embedding of an older version."""
     return older.network.embedding_dim if isinstance(older, Saved) else older.vectors.shape[1]
 
@@ -77,7 +77,7 @@ def old_vectors(
 
 def harmony(older: Older, some: Examples, plan: Plan, *, workers: int = 0) -> Harmonic:
     """The objective that keeps a new version comparable with an older one, on these examples."""
-    wide = width(older)
+    wide = old_width(older)
     require(wide == plan.embedding_dim, "harmony", "embedding_dim", f"be that of V1, {wide}", plan.embedding_dim)
     found = old_vectors(older, some, workers=workers)
     rows = torch.full((len(some),), UNKNOWN)
