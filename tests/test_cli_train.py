@@ -66,11 +66,8 @@ def test_skipped_files_are_listed_at_the_end(faces: Path, tmp_path: Path, capsys
     assert "  Bo/notes.txt: no picture in a known format\n" in shown
 
 
-def test_ctrl_c_leaves_a_checkpoint_and_resume_ends_alike(
-    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "whole").mkdir()
-    assert run(str(faces), *base(tmp_path / "whole", "--steps", "5")) == 0
+def pressing(moment: str) -> type:
+    """A progress bar at which somebody presses Ctrl-C when it says something."""
     bar = door.progress_bar
 
     class Pressing:
@@ -80,7 +77,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_resume_ends_alike(
 
             def press(done: float, doing: str) -> None:
                 progress(done, doing)
-                if doing.startswith("step 2,"):
+                if doing.startswith(moment):
                     os.kill(os.getpid(), signal.SIGINT)
 
             return press
@@ -88,9 +85,17 @@ def test_ctrl_c_leaves_a_checkpoint_and_resume_ends_alike(
         def __exit__(self, *error: object) -> None:
             self.bar.__exit__(None, None, None)
 
+    return Pressing
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_resume_ends_alike(
+    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "whole").mkdir()
+    assert run(str(faces), *base(tmp_path / "whole", "--steps", "5")) == 0
     before = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patched:
-        patched.setattr(door, "progress_bar", Pressing)
+        patched.setattr(door, "progress_bar", pressing("step 2,"))
         assert run(str(faces), *base(tmp_path, "--steps", "5")) == 130
     assert signal.getsignal(signal.SIGINT) == before
     shown = capsys.readouterr()
@@ -126,6 +131,63 @@ def test_harmony_with_a_network_or_with_its_vectors(faces: Path, tmp_path: Path)
     assert len({by_network[0], by_vectors[0], alone[0]}) == 3
 
 
+def test_an_upgrade_is_compared_with_its_control(
+    faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = people(tmp_path / "others", {"Ann": 3, "Eli": 5, "Flo": 4, "Gus": 4})
+    for name, dim, seed in (("v1", "6", "5"), ("v2", "9", "6")):
+        made = ["--steps", "1", "--seed", seed, "--embedding-dim", dim, "--out", str(tmp_path / f"{name}.safetensors")]
+        assert run(str(faces), *base(tmp_path), *made) == 0
+    capsys.readouterr()
+    upgrade = ["--harmonic-with", str(tmp_path / "v1.safetensors"), "--start", str(tmp_path / "v2.safetensors")]
+    batch = ["--identities", "3", "--faces", "3", "--random", "2", "--workers", "0", "--seed", "7"]
+    new = [*upgrade, *batch, "--compare", str(others), "--far", "0.2", "--out", str(tmp_path / "new.safetensors")]
+    assert run(str(faces), *new, "--steps", "5", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["steps"] == 7  # a quarter more, of the embedding layer alone
+    assert load_network(tmp_path / "new.safetensors").network.embedding_dim == 6
+    assert load_network(tmp_path / "new.control.safetensors").hash != shown["hash"]
+    versions = shown["versions"]
+    assert versions["far"] == 0.2
+    assert versions["pairs"] > 3
+    assert versions["price"] == versions["control"]["val"] - versions["new"]["val"]
+    assert set(versions["control_mixed"]) == set(versions["old"]) >= {"val", "accuracy", "val_kept", "far_kept"}
+    assert run(str(faces), *new, "--steps", "5", "--resume") == 0  # nothing is left to do but to compare
+    lines = capsys.readouterr().out.splitlines()
+    for name, key in (("v2-v2", "new"), ("v2-v1", "mixed"), ("v1-v1", "old"), ("control: v2-v1", "control_mixed")):
+        [line] = [line for line in lines if line.startswith(name)]
+        assert f"{versions[key]['val']:.4f} ±" in line
+        assert line.endswith(f"{versions[key]['val_kept']:.4f}, {versions[key]['far_kept']:.4f}")
+
+
+def test_ctrl_c_in_the_control_can_be_resumed(
+    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = people(tmp_path / "others", {"Eli": 4, "Flo": 4})
+    assert run(str(faces), *base(tmp_path, "--steps", "1")) == 0
+    old = (tmp_path / "m.safetensors").rename(tmp_path / "v1.safetensors")
+    again = ["--harmonic-with", str(old), "--compare", str(others), "--steps", "3", "--seed", "2"]
+    with monkeypatch.context() as patched:
+        patched.setattr(door, "progress_bar", pressing("control, step 2,"))
+        assert run(str(faces), *base(tmp_path, *again)) == 130
+    shown = capsys.readouterr()
+    assert "Stopped in the control; the same command with --resume goes on." in shown.err
+    assert "v2-v1" not in shown.out
+    assert checkpoint_settings(tmp_path / "m.control.checkpoint")["step"] == 2
+    assert run(str(faces), *base(tmp_path, *again, "--resume")) == 0
+    assert "v2-v1" in capsys.readouterr().out
+
+
+def test_the_first_identities_can_be_trained_on(
+    faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(str(faces), *base(tmp_path, "--steps", "1", "--people", "2", "--json")) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["images"], shown["identities"]) == (7, 2)
+    assert run(str(faces), *base(tmp_path, "--people", "5")) == 2
+    assert "--people must be at most the 4 identities of the data; got 5" in capsys.readouterr().err
+
+
 def test_people_of_lfw_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     members = {f"{name}/{name}_{n:04d}.jpg": face(n) for name in ("Ann", "Bo", "Cy") for n in (1, 2)}
     lists = {
@@ -154,12 +216,15 @@ def test_epochs_are_times_through_the_images(faces: Path, tmp_path: Path, capsys
     [
         (["--epochs", "1", "--steps", "2"], "--epochs must not be given with --steps"),
         (["--size", "8"], "--size must be ROWSxCOLUMNS, such as 64x48; got '8'"),
-        (["--people", "view1"], "--people must be all for data that is not LFW"),
+        (["--people", "view1"], "--people must be all or a number for data that is not LFW"),
         (["--out", "nowhere/m.safetensors"], "--out must be in a folder that exists"),
         (["--network", "resnet9"], "name must be one of"),
         (["--network", "nns2", "--size", "8x8"], r"fit: size must be that of nns2, (140, 116); got (8, 8)"),
         (["--rate", "-1"], "Plan: rate must be positive; got -1.0"),
         (["--network", "resnet8", "--chunk", "2"], "network must have no BatchNorm in training"),
+        (["--compare", "digits"], "--compare must go with --harmonic-with; got digits"),
+        (["--head-steps", "2"], "fit: head_steps must be 0 without a start; got 2"),
+        (["--start", "none.safetensors"], "load_network: path must be a network that likewise wrote"),
         (["--harmonic-with", "none.safetensors"], "load_network: path must be a network that likewise wrote"),
     ],
 )

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from likewise.checks import refuse, require
+from likewise.checks import require
 from likewise.cli.terminal import Json, examples, progress_bar
+from likewise.cli.versions import show_versions, versions_json
 
 if TYPE_CHECKING:
     from likewise.data import Examples, Skipped
+    from likewise.metric import Versions
     from likewise.training import Fitted, Harmonic, Plan, Record
 
 SHOWN = 10  # skipped files that are listed; all of them are in the file beside the network
@@ -24,7 +26,8 @@ TRAIN_EXAMPLES = examples(
     "likewise train digits --network resnet8 --embedding-dim 32 --steps 200 --out digits.safetensors",
     "likewise train faces/ --network nns2 --out model.safetensors",
     "likewise train lfw.tar --people view1 --epochs 20 --schedule adagrad --out model.safetensors",
-    "likewise train faces/ --harmonic-with old.safetensors --out new.safetensors",
+    "likewise train faces/ --harmonic-with v1.safetensors --start v2.safetensors --out new.safetensors",
+    "likewise train faces/ --harmonic-with v1.npz --start v2.safetensors --compare others/ --out new.safetensors",
     "likewise train faces/ --out model.safetensors --resume",
 )
 
@@ -32,15 +35,33 @@ TRAIN_EXAMPLES = examples(
 def train(
     data: Annotated[str, typer.Argument(help='Folder of identities, LFW (folder or .tar), idx, CIFAR-10 or "digits".')],
     out: Annotated[Path, typer.Option(help="Where to write the network.")] = Path("model.safetensors"),
-    network: Annotated[str, typer.Option(help="nn1 .. nn4, nns1, nns2, or a small one: resnet8 .. resnet56.")] = "nns2",
+    network: Annotated[
+        str | None, typer.Option(help="nn1 .. nn4, nns1, nns2 (unless given), or a small one: resnet8 .. resnet56.")
+    ] = None,
     objective: Annotated[Literal["triplet", "classes"], typer.Option(help="What is learned.")] = "triplet",
     steps: Annotated[int | None, typer.Option(min=1, help="How many batches; 1000 unless given.")] = None,
     epochs: Annotated[float | None, typer.Option(min=0, help="Instead of --steps: times through the images.")] = None,
     harmonic_with: Annotated[
         Path | None, typer.Option(metavar="V1", help="An older network, or a .npz of its vectors and names.")
     ] = None,
-    people: Annotated[str, typer.Option(help="Of LFW: all, view1, or without-fold-3 (folds 1 to 10).")] = "all",
-    embedding_dim: Annotated[int, typer.Option(min=1, help="Numbers in an embedding.")] = 128,
+    start: Annotated[
+        Path | None, typer.Option(metavar="V2", help="A network to start from, trained independently of V1.")
+    ] = None,
+    head_steps: Annotated[
+        int | None,
+        typer.Option(min=0, help="Steps of V2's embedding layer alone, begun anew; with V1 a quarter of the others."),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(metavar="HELDOUT", help="Train a control without V1, too; compare on identities not in DATA."),
+    ] = None,
+    far: Annotated[float, typer.Option(help="FAR of the comparison.")] = 1e-3,
+    people: Annotated[
+        str, typer.Option(help="all, or the first so many; of LFW view1, or without-fold-3 (folds 1 to 10).")
+    ] = "all",
+    embedding_dim: Annotated[
+        int | None, typer.Option(min=1, help="Numbers in an embedding; V1's, V2's or 128 unless given.")
+    ] = None,
     margin: Annotated[float, typer.Option(help="Of the triplet loss, in squared distance.")] = 0.2,
     identities: Annotated[int, typer.Option(min=1, help="People in a batch.")] = 30,
     faces: Annotated[int, typer.Option(min=2, help="Images of each.")] = 10,
@@ -64,16 +85,23 @@ def train(
     result, digit by digit. Files that are no images, or damaged, are skipped and listed.
     """
     from likewise.metric import CollapseError
-    from likewise.training import Diverged, Plan, fit
+    from likewise.networks import load_network
+    from likewise.training import Diverged, Plan, beside, compare_fitted, fit, harmony, old_width, open_older, unseen
 
     require(out.parent.is_dir(), "train", "--out", "be in a folder that exists", repr(str(out)))
+    require(compare is None or harmonic_with is not None, "train", "--compare", "go with --harmonic-with", compare)
+    older = open_older(harmonic_with) if harmonic_with else None
+    first = load_network(start) if start else None
     some = _examples(data, people)
+    others = unseen(_examples(compare, "all"), some) if compare else None
+    count = _steps(steps, epochs, some, identities * faces + random)
+    default_dim = old_width(older) if older else first.network.embedding_dim if first else 128
     plan = Plan(
-        network=network,
-        embedding_dim=embedding_dim,
+        network=network or (first.name if first else "nns2"),
+        embedding_dim=embedding_dim or default_dim,
         objective=objective,
         margin=margin,
-        steps=_steps(steps, epochs, some, identities * faces + random),
+        steps=count,
         identities=identities,
         faces=faces,
         random=random,
@@ -83,22 +111,47 @@ def train(
         size=_size(size),
         augment=augment,
         seed=seed,
+        head_steps=(count + 3) // 4 if head_steps is None and first and older else head_steps or 0,
     )
     processes = min(2, os.cpu_count() or 1) if workers is None else workers
+    control, found = None, None
     try:
         with progress_bar() as progress, interruptible() as interrupted:
-            harmonic = _harmonic(harmonic_with, some, plan, processes) if harmonic_with else None
 
-            def watch(record: "Record") -> bool:
-                progress((record.step + 1) / plan.steps, f"step {record.step + 1}, loss {record.loss:.4f}")
-                return interrupted()
+            def watching(start: float, stop: float, name: str) -> "Callable[[Record], bool]":
+                def watch(record: "Record") -> bool:
+                    done = (record.step + 1) / (plan.head_steps + plan.steps)
+                    progress(start + (stop - start) * done, f"{name}step {record.step + 1}, loss {record.loss:.4f}")
+                    return interrupted()
 
-            fitted = fit(some, plan, out, harmonic=harmonic, resume=resume, workers=processes, every=every, watch=watch)
+                return watch
+
+            def run(place: Path, harmonic: "Harmonic | None", watch: "Callable[[Record], bool]") -> "Fitted":
+                return fit(
+                    some,
+                    plan,
+                    place,
+                    harmonic=harmonic,
+                    start=first,
+                    resume=resume,
+                    workers=processes,
+                    every=every,
+                    watch=watch,
+                )
+
+            harmonic = harmony(older, some, plan, workers=processes) if older else None
+            fitted = run(out, harmonic, watching(0.0, 0.48 if others else 1.0, ""))
+            if others and fitted.trained.finished:
+                control = run(beside(out, "control.safetensors"), None, watching(0.48, 0.96, "control, "))
+            if older and others and control and control.trained.finished:
+                found = compare_fitted(fitted, older, others, control=control, far=far, workers=processes)
     except (Diverged, CollapseError) as error:
         print(f"likewise: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
-    _show(fitted, some, plan, out, as_json)
-    if not fitted.trained.finished:
+    _show(fitted, some, plan, out, found, as_json)
+    if control and not control.trained.finished:
+        print("Stopped in the control; the same command with --resume goes on.", file=sys.stderr)
+    if not (control or fitted).trained.finished:
         raise typer.Exit(STOPPED)
 
 
@@ -126,7 +179,11 @@ def _examples(data: str, people: str) -> "Examples":
     some = open_examples(data)
     if people == "all":
         return some
-    require(is_lfw(Path(data)), "train", "--people", "be all for data that is not LFW", repr(people))
+    if people.isdecimal():
+        count, most = int(people), len(some.identities)
+        require(1 <= count <= most, "train", "--people", f"be at most the {most} identities of the data", people)
+        return some.of(some.identities[:count])
+    require(is_lfw(Path(data)), "train", "--people", "be all or a number for data that is not LFW", repr(people))
     protocol = lfw_protocol(data)
     if people == "view1":
         return some.of(protocol.train_people)
@@ -152,36 +209,7 @@ def _size(text: str | None) -> tuple[int, int] | None:
     return int(rows), int(columns)
 
 
-def _harmonic(path: Path, some: "Examples", plan: "Plan", workers: int) -> "Harmonic":
-    """The vectors of an older network for these examples, or the stored ones of a .npz."""
-    import numpy
-    import torch
-
-    from likewise.networks import load_network
-    from likewise.training import Harmonic, embed_examples
-
-    if path.suffix != ".npz":
-        saved = load_network(path)
-        found = embed_examples(saved.network, saved.preparation, some, workers=workers)
-        vectors, labels = found.vectors, found.labels
-        rows = torch.full((len(some),), -1, dtype=torch.int64)
-        rows[found.rows] = torch.arange(len(found.rows))
-    else:
-        with numpy.load(path, allow_pickle=False) as stored:
-            missing = {"vectors", "names"} - set(stored)
-            require(not missing, "train", "--harmonic-with", "hold vectors and names", ", ".join(stored))
-            numbers = {name: number for number, name in enumerate(some.identities)}
-            known = numpy.array([name in numbers for name in stored["names"].tolist()], bool)
-            labels = torch.tensor([numbers[name] for name in stored["names"][known].tolist()], dtype=torch.int64)
-            vectors, rows = torch.from_numpy(stored["vectors"][known].astype(numpy.float32)), None
-        if not len(vectors):
-            refuse("train", "--harmonic-with", "have vectors of people in the data", "none")
-    width = vectors.shape[1]
-    require(width == plan.embedding_dim, "train", "--embedding-dim", f"be that of V1, {width}", plan.embedding_dim)
-    return Harmonic(vectors, labels, rows=rows, margin=plan.margin, seed=plan.seed)
-
-
-def _show(fitted: "Fitted", some: "Examples", plan: "Plan", out: Path, as_json: bool) -> None:
+def _show(fitted: "Fitted", some: "Examples", plan: "Plan", out: Path, found: "Versions | None", as_json: bool) -> None:
     from likewise.reports.curves import learning_curve
     from likewise.training import beside
 
@@ -203,15 +231,20 @@ def _show(fitted: "Fitted", some: "Examples", plan: "Plan", out: Path, as_json: 
         "picture": str(picture),
         "skipped": [file._asdict() for file in skipped],
     }
+    if found:
+        result["versions"] = versions_json(found)
     if as_json:
         print(json.dumps(result))
         return
     _list_skipped(skipped, beside(out, "skipped.txt"))
     if not fitted.trained.finished:
-        print(f"Stopped after step {len(records)} of {plan.steps}; the same command with --resume goes on.")
+        total = plan.head_steps + plan.steps
+        print(f"Stopped after step {len(records)} of {total}; the same command with --resume goes on.")
         return
     print(f"Trained on {len(some):,} images of {len(some.identities):,} identities, {len(records):,} steps")
     print(f"network   {out}\nlog       {result['log']}\npicture   {picture}")
+    if found:
+        show_versions(found, str(out))
 
 
 def _list_skipped(skipped: "list[Skipped]", file: Path) -> None:

@@ -23,6 +23,7 @@ from likewise.metric.sampler import IdentitySampler
 from likewise.metric.surveying import Extremes, Survey, shares_at, survey
 from likewise.metric.templates import quantised, restored, template_distances
 from likewise.metric.triplet import Triplets, triplet_loss
+from likewise.metric.versions import Match, Versions, compare_versions
 
 __all__ = [
     "AllPairs",
@@ -35,12 +36,14 @@ __all__ = [
     "FewImpostorsWarning",
     "Fold",
     "IdentitySampler",
+    "Match",
     "Roc",
     "Shares",
     "Survey",
     "Threshold",
     "Triplets",
     "Verification",
+    "Versions",
     "all_pairs",
     "batch_all_loss",
     "batch_hard",
@@ -49,6 +52,7 @@ __all__ = [
     "cluster",
     "cluster_scores",
     "collapse",
+    "compare_versions",
     "harmonic_loss",
     "mean_and_error",
     "negative_shares",

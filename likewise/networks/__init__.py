@@ -5,7 +5,7 @@ from likewise.networks.embedder import Embedder, embedder
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.language import ByteModel
 from likewise.networks.resnet import resnet8, resnet14, resnet20, resnet32, resnet50, resnet56
-from likewise.networks.segments import Network
+from likewise.networks.segments import Network, embedding_layer
 from likewise.networks.transformer import Block
 from likewise.networks.vit import VisionTransformer, vit
 from likewise.networks.weights import Saved, build_network, load_network, save_network
@@ -23,6 +23,7 @@ __all__ = [
     "build_network",
     "capture",
     "embedder",
+    "embedding_layer",
     "load_network",
     "nn1",
     "nn2",

@@ -27,6 +27,19 @@ class Network(nn.Module, ABC):
         return x
 
 
+def embedding_layer(network: Network) -> nn.Linear:
+    """The layer that makes the embedding of what came before: the last linear one of the segments.
+
+    >>> class Two(Network):
+    ...     segments = [("body", nn.Linear(3, 5)), ("embedding", nn.Linear(5, 2)), ("unit", nn.Identity())]
+    >>> embedding_layer(Two())
+    Linear(in_features=5, out_features=2, bias=True)
+    """
+    found = [segment for _, segment in network.segments if isinstance(segment, nn.Linear)]
+    require(bool(found), "embedding_layer", "network", "have a linear segment", [name for name, _ in network.segments])
+    return found[-1]
+
+
 def named(blocks: nn.ModuleList) -> list[tuple[str, nn.Module]]:
     """The blocks as segments: block1, block2, ..."""
     return [(f"block{number}", block) for number, block in enumerate(blocks, start=1)]

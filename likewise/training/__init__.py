@@ -8,6 +8,16 @@ from likewise.training.loop import Diverged, Feed, Keep, Trained, train
 from likewise.training.objectives import Classes, EveryTriplet, Hardest, Harmonic, Objective, RandomTriplets, SemiHard
 from likewise.training.records import Record, read_records
 from likewise.training.schedules import AdaGrad, Cosine, Schedule
+from likewise.training.upgrading import (
+    Older,
+    StoredVectors,
+    compare_fitted,
+    harmony,
+    old_vectors,
+    old_width,
+    open_older,
+    unseen,
+)
 
 __all__ = [
     "AdaGrad",
@@ -22,17 +32,25 @@ __all__ = [
     "Harmonic",
     "Keep",
     "Objective",
+    "Older",
     "Plan",
     "RandomTriplets",
     "Record",
     "Schedule",
     "SemiHard",
+    "StoredVectors",
     "Trained",
     "backward_in_chunks",
     "beside",
     "checkpoint_settings",
+    "compare_fitted",
     "embed_examples",
     "fit",
+    "harmony",
+    "old_vectors",
+    "old_width",
+    "open_older",
     "read_records",
     "train",
+    "unseen",
 ]

@@ -1,7 +1,7 @@
 """One call from examples to a file: a plan says everything that a run depends on."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -11,10 +11,11 @@ from likewise.checks import require, require_choice, require_count
 from likewise.data import Augmentation, Batches, Examples, Preparation, Shuffled
 from likewise.data.batches import Drawn
 from likewise.metric import CollapseGuard, IdentitySampler
-from likewise.networks import Network, build_network, save_network
+from likewise.networks import Network, Saved, build_network, embedding_layer, save_network
 from likewise.networks.facenet import FaceNet
-from likewise.training.loop import Keep, Trained, train
+from likewise.training.loop import Feed, Keep, Trained, train
 from likewise.training.objectives import Classes, Harmonic, SemiHard
+from likewise.training.phases import Later, joined, layer_alone
 from likewise.training.records import Record
 from likewise.training.schedules import AdaGrad, Cosine, Schedule
 
@@ -30,7 +31,8 @@ class Plan:
     A batch for triplets has `faces` of each of `identities` people and `random` others; for classes it has as many
     images, drawn evenly. size: rows and columns of the images for a network that takes any; a network of the paper has
     its own. chunk: images in memory at a time, with the gradient of the whole batch. rate: of the schedule, which has
-    its own unless given.
+    its own unless given. head_steps: before the `steps`, so many in which the embedding layer, begun anew, learns
+    alone; for a run that starts from a trained network.
     """
 
     network: str = "nns2"
@@ -47,11 +49,13 @@ class Plan:
     size: tuple[int, int] | None = None
     augment: bool = True
     seed: int = 0
+    head_steps: int = 0
 
     def __post_init__(self) -> None:
         require_choice("Plan", "objective", self.objective, ("triplet", "classes"))
         require_choice("Plan", "schedule", self.schedule, ("cosine", "adagrad"))
         require_count("Plan", "steps", self.steps)
+        require_count("Plan", "head_steps", self.head_steps, least=0)
         require(self.rate is None or self.rate > 0, "Plan", "rate", "be positive", self.rate)
 
     @property
@@ -94,6 +98,7 @@ def fit(
     out: Path,
     *,
     harmonic: Harmonic | None = None,
+    start: Saved | None = None,
     resume: bool = False,
     workers: int = 0,
     every: int = 100,
@@ -101,35 +106,83 @@ def fit(
 ) -> Fitted:
     """Train a network on examples and write it to `out`, with a checkpoint and a log of every step beside it.
 
-    harmonic: train in harmony with the vectors of an older network, instead of plan.objective. resume: go on from the
-    checkpoint; a run under another plan or on other data is refused. every: steps between checkpoints. watch: as in
-    `train`.
+    harmonic: train in harmony with the vectors of an older network, instead of plan.objective. start: the network to
+    begin with; with plan.head_steps its embedding layer is made anew and first learns alone (its checkpoint and log
+    are beside, too). resume: go on from the checkpoint; a run under another plan, from another start or on other data
+    is refused. every: steps between checkpoints. watch: as in `train`; steps count through both parts.
+
+    Paper: FaceNet, arXiv 1503.03832, appendix 7: start from an independently trained network, train its embedding layer
+    from a random one, then all layers, with triplets of both versions.
     """
     require(len(some) > 0, "fit", "examples", "not be empty", 0)
-    network, options = planned_network(some, plan)
-    preparation = planned_preparation(some, plan, network)
+    network, options = planned_network(some, plan, start)
+    preparation = planned_preparation(some, plan, network, start)
     objective: nn.Module = harmonic or planned_objective(some, plan)
-    drawn = planned_batches(some, plan)
     augmentation = planned_augmentation(some) if plan.augment else None
+    drawn = planned_batches(some, plan)
     feed = Batches(some, preparation, drawn, augmentation, seed=plan.seed, workers=workers)
-    settings = {**asdict(plan), "data": some.fingerprint, "harmonic": harmonic.fingerprint if harmonic else None}
-    keep = Keep(beside(out, "checkpoint"), beside(out, "jsonl"), every, settings)
-    trained = train(
-        network,
-        objective,
-        feed,
-        steps=plan.steps,
-        schedule=plan.to_schedule(),
-        chunk=plan.chunk,
-        keep=keep,
-        resume=resume,
-        guard=CollapseGuard(margin=plan.margin) if plan.objective == "triplet" else None,
-        watch=watch,
-    )
+    settings = {
+        **asdict(plan),
+        "data": some.fingerprint,
+        "harmonic": harmonic.fingerprint if harmonic else None,
+        "start": start.hash if start else None,
+    }
+    trained = Course(plan, objective, feed, out, settings, every, watch).run(network, resume=resume)
     found = None
     if trained.finished:
         found = save_network(network.eval(), out, name=plan.network, options=options, preparation=preparation)
     return Fitted(network, preparation, trained, found)
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A planned run: the embedding layer alone, if so planned, then all layers."""
+
+    plan: Plan
+    objective: nn.Module
+    feed: Feed
+    out: Path
+    settings: Mapping[str, Any]
+    every: int
+    watch: Callable[[Record], bool | None] | None
+
+    def run(self, network: Network, *, resume: bool) -> Trained:
+        """Both parts; a part that a resumed run has behind it is only read."""
+        first, head, stops = Trained((), finished=True), self.plan.head_steps, False
+        for name in ("head.checkpoint", "checkpoint"):
+            if not resume:  # or, if this run is cut off early, the next would resume what an older one has left
+                beside(self.out, name).unlink(missing_ok=True)
+        if head:
+            with layer_alone(network) as alone:
+                first, stops = self._part(alone, 0, head, "head.", resume)
+        if stops or not first.finished:
+            return replace(first, finished=False)
+        return joined(first, self._part(network, head, self.plan.steps, "", resume)[0])
+
+    def _part(
+        self, network: nn.Module, before: int, steps: int, name: str, resume: bool
+    ) -> tuple[Trained, bool | None]:
+        """So many steps, after so many of another part; and whether the last one was asked to be the last."""
+        files = [beside(self.out, f"{name}{end}") for end in ("checkpoint", "jsonl")]
+        stops: list[bool | None] = [False]
+
+        def watch(record: Record) -> bool | None:
+            stops[0] = self.watch(replace(record, step=record.step + before)) if self.watch else None
+            return stops[0]
+
+        trained = train(
+            network,
+            self.objective,
+            Later(self.feed, before),
+            steps=steps,
+            schedule=self.plan.to_schedule(),
+            chunk=self.plan.chunk,
+            keep=Keep(*files, self.every, self.settings),
+            resume=resume,
+            guard=CollapseGuard(margin=self.plan.margin) if self.plan.objective == "triplet" else None,
+            watch=watch,
+        )
+        return trained, stops[0]
 
 
 def beside(out: Path, end: str) -> Path:
@@ -141,22 +194,42 @@ def beside(out: Path, end: str) -> Path:
     return out.with_name(f"{out.name.removesuffix('.safetensors')}.{end}")
 
 
-def planned_network(some: Examples, plan: Plan) -> tuple[Network, dict[str, Any]]:
-    """A new network, and the options with which it was built: as many channels as the images have, where it can."""
-    options: dict[str, Any] = {"embedding_dim": plan.embedding_dim}
-    if not plan.network.startswith("nn"):
+def planned_network(some: Examples, plan: Plan, start: Saved | None = None) -> tuple[Network, dict[str, Any]]:
+    """A new network, or one that begins with the weights of another, and the options with which it was built.
+
+    It takes as many channels as the images have, where it can. With plan.head_steps the embedding layer is not taken
+    over: it may even have another width.
+    """
+    if start:
+        require(start.name == plan.network, "fit", "network", f"be that of the start, {start.name}", plan.network)
+        width = start.network.embedding_dim
+        fits = plan.head_steps > 0 or plan.embedding_dim == width
+        require(fits, "fit", "embedding_dim", f"be that of the start, {width}, unless head_steps", plan.embedding_dim)
+    else:
+        require(not plan.head_steps, "fit", "head_steps", "be 0 without a start", plan.head_steps)
+    options: dict[str, Any] = {**(start.options if start else {}), "embedding_dim": plan.embedding_dim}
+    if not start and not plan.network.startswith("nn"):
         options["channels"] = some.read(0).shape[2]
-    return build_network(plan.network, options, seed=plan.seed), options
+    network = build_network(plan.network, options, seed=plan.seed)
+    if start:
+        anew = embedding_layer(network) if plan.head_steps else None
+        for (_, mine), (_, theirs) in zip(network.segments, start.network.segments, strict=True):
+            if mine is not anew:
+                mine.load_state_dict(theirs.state_dict())
+    return network, options
 
 
-def planned_preparation(some: Examples, plan: Plan, network: Network) -> Preparation:
-    """The network's size, or the plan's, or that of the first image."""
-    if isinstance(network, FaceNet):
-        fits = plan.size in (None, network.size)
-        require(fits, "fit", "size", f"be that of {plan.network}, {network.size}", plan.size)
-        return Preparation(network.size)
-    rows, columns, channels = some.read(0).shape
-    return Preparation(plan.size or (rows, columns), channels)
+def planned_preparation(some: Examples, plan: Plan, network: Network, start: Saved | None = None) -> Preparation:
+    """That of the start; or the network's size, or the plan's, or that of the first image."""
+    if start:
+        own = start.preparation
+    elif isinstance(network, FaceNet):
+        own = Preparation(network.size)
+    else:
+        rows, columns, channels = some.read(0).shape
+        return Preparation(plan.size or (rows, columns), channels)
+    require(plan.size in (None, own.size), "fit", "size", f"be that of {plan.network}, {own.size}", plan.size)
+    return own
 
 
 def planned_objective(some: Examples, plan: Plan) -> nn.Module:

@@ -1,0 +1,60 @@
+"""New vectors against old ones, as lines and as JSON."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from likewise.metric import Match, Versions
+
+NAMES = {
+    "new": "v2-v2",
+    "mixed": "v2-v1",
+    "old": "v1-v1",
+    "control": "control: v2-v2",
+    "control_mixed": "control: v2-v1",
+}
+
+
+def versions_json(found: "Versions") -> dict[str, Any]:
+    """All numbers, by the names of `likewise.metric.Versions`."""
+    rows = {key: _row(match) for key in NAMES if (match := getattr(found, key)) is not None}
+    facts = {"far": found.far, "pairs": found.pairs, "ordered": found.ordered, "price": found.price}
+    return {**facts, **rows}
+
+
+def show_versions(found: "Versions", title: str) -> None:
+    """A table, and what it says."""
+    print(f"\n{title}: {found.pairs:,} same and as many different pairs of identities not trained on")
+    print(
+        f"{'':16}{f'VAL at FAR {found.far:g}':>22}{'accuracy':>18}{'VAL, FAR at v1`s threshold':>30}".replace("`", "'")
+    )
+    for key, name in NAMES.items():
+        match = getattr(found, key)
+        if match is not None:
+            rates = match.rates
+            val, accuracy = (
+                f"{rates.val:.4f} ± {rates.val_error:.4f}",
+                f"{rates.accuracy:.4f} ± {rates.accuracy_error:.4f}",
+            )
+            print(f"{name:16}{val:>22}{accuracy:>18}{f'{match.val_kept:.4f}, {match.far_kept:.4f}':>30}")
+    print(f"v2-v2 above v2-v1 above v1-v1: {'yes' if found.ordered else 'no'}")
+    if found.price is not None:
+        print(
+            f"Price of compatibility: {found.price:+.4f} of VAL, control less v2, both after the same steps and images"
+        )
+
+
+def _row(match: "Match") -> dict[str, float | None]:
+    rates = match.rates
+    numbers = {
+        "val": rates.val,
+        "val_error": rates.val_error,
+        "far_found": rates.far_found,
+        "accuracy": rates.accuracy,
+        "accuracy_error": rates.accuracy_error,
+        "area": rates.roc.area,
+        "threshold": rates.threshold,
+        "val_kept": match.val_kept,
+        "far_kept": match.far_kept,
+    }
+    return {name: value if math.isfinite(value) else None for name, value in numbers.items()}  # JSON has no nan

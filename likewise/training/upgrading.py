@@ -1,0 +1,147 @@
+"""From an old version to a new one whose vectors can be compared with the old ones, and whether they can."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from likewise.checks import require
+from likewise.data import Examples
+from likewise.metric import Versions, compare_versions
+from likewise.networks import Saved, load_network
+from likewise.training.embedding import Embedded, embed_examples
+from likewise.training.fitting import Fitted, Plan
+from likewise.training.objectives import Harmonic
+
+UNKNOWN = -1  # the row of a stored vector whose image is not among the examples, or not known at all
+
+
+@dataclass(frozen=True, eq=False)
+class StoredVectors:
+    """All that is left of an old network: vectors, whose they are and, if known, the images, as in `Examples.items`."""
+
+    vectors: Float[Tensor, "M E"]
+    names: tuple[str, ...]
+    items: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("names", "items"):
+            values = getattr(self, name)
+            fits = values is None or len(values) == len(self.vectors)
+            require(fits, "StoredVectors", name, f"be one for each of {len(self.vectors)} vectors", len(values or ()))
+
+    def of(self, some: Examples) -> Embedded:
+        """Those of the identities of some examples; `rows` is -1 where the image is not known, or not one of these."""
+        numbers = {name: number for number, name in enumerate(some.identities)}
+        kept = [place for place, name in enumerate(self.names) if name in numbers]
+        require(bool(kept), "StoredVectors", "names", f"be of identities in {some.title}", "none of them")
+        labels = torch.tensor([numbers[self.names[place]] for place in kept])
+        places = {item: row for row, item in enumerate(some.items)}
+        rows = [places.get(self.items[place], UNKNOWN) if self.items else UNKNOWN for place in kept]
+        return Embedded(self.vectors[kept], labels, torch.tensor(rows))
+
+
+Older = Saved | StoredVectors
+
+
+def open_older(path: Path) -> Older:
+    """A network, or a .npz with `vectors`, `names` and, if they are known, `items`."""
+    if path.suffix != ".npz":
+        return load_network(path)
+    require(path.is_file(), "open_older", "path", "be a file", repr(str(path)))
+    with numpy.load(path, allow_pickle=False) as stored:
+        missing = {"vectors", "names"} - set(stored)
+        require(not missing, "open_older", "path", "hold vectors and names", ", ".join(stored))
+        vectors = torch.from_numpy(stored["vectors"].astype(numpy.float32))
+        items = tuple(stored["items"].tolist()) if "items" in stored else None
+        return StoredVectors(vectors, tuple(stored["names"].tolist()), items)
+
+
+def old_width(older: Older) -> int:
+    """Numbers in an embedding of an older version."""
+    return older.network.embedding_dim if isinstance(older, Saved) else older.vectors.shape[1]
+
+
+def old_vectors(
+    older: Older, some: Examples, *, workers: int = 0, progress: Callable[[float], None] | None = None
+) -> Embedded:
+    """What an older version has for some examples: vectors of all of them, or the stored ones of their identities."""
+    if isinstance(older, StoredVectors):
+        return older.of(some)
+    return embed_examples(older.network, older.preparation, some, workers=workers, progress=progress)
+
+
+def harmony(older: Older, some: Examples, plan: Plan, *, workers: int = 0) -> Harmonic:
+    """The objective that keeps a new version comparable with an older one, on these examples."""
+    wide = old_width(older)
+    require(wide == plan.embedding_dim, "harmony", "embedding_dim", f"be that of V1, {wide}", plan.embedding_dim)
+    found = old_vectors(older, some, workers=workers)
+    rows = torch.full((len(some),), UNKNOWN)
+    known = found.rows >= 0
+    rows[found.rows[known]] = known.nonzero()[:, 0]
+    by_image = bool(known.any())
+    return Harmonic(found.vectors, found.labels, rows=rows if by_image else None, margin=plan.margin, seed=plan.seed)
+
+
+def unseen(some: Examples, trained_on: Examples) -> Examples:
+    """The examples of identities that were not trained on."""
+    found = some.without(trained_on.identities)
+    hint = "Identities are known by name."
+    require(
+        len(found.identities) > 1,
+        "unseen",
+        "examples",
+        "have two identities not trained on",
+        len(found.identities),
+        hint,
+    )
+    return found
+
+
+def compare_fitted(
+    new: Fitted,
+    older: Older,
+    some: Examples,
+    *,
+    control: Fitted | None = None,
+    far: float = 1e-3,
+    workers: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Versions:
+    """`compare_versions` of networks on examples, which should be of identities that none of them was trained on.
+
+    If the images of the old vectors are known, all comparisons are on the same pairs of the images that every version
+    could read.
+    """
+    networks = [each for each in (new, control) if each]
+    done = 0
+
+    def tell(part: float) -> None:
+        if progress:
+            progress((done + part) / (len(networks) + 1))
+
+    found = []
+    for each in networks:
+        found.append(embed_examples(each.network, each.preparation, some, workers=workers, progress=tell))
+        done += 1
+    old = old_vectors(older, some, workers=workers, progress=tell)
+    if progress:
+        progress(1.0)
+    by_image = bool((old.rows >= 0).all())
+    common = set.intersection(*(set(each.rows.tolist()) for each in (*found, *([old] if by_image else []))))
+    rows = torch.tensor(sorted(common), dtype=torch.int64)
+    vectors = [_at(each, rows) for each in found]
+    labels = some.labels[rows]
+    if by_image:
+        return compare_versions(vectors[0], _at(old, rows), labels, *vectors[1:], far=far)
+    return compare_versions(vectors[0], old.vectors, labels, *vectors[1:], old_labels=old.labels, far=far)
+
+
+def _at(found: Embedded, rows: Int64[Tensor, "n"]) -> Float[Tensor, "n E"]:
+    """The vectors of some rows of the examples."""
+    places = {row: place for place, row in enumerate(found.rows.tolist())}
+    return found.vectors[[places[row] for row in rows.tolist()]]
