@@ -10,6 +10,7 @@ from likewise.claims.language.claim import Bounded, Claim, Counts, HasShape, Run
 from likewise.claims.language.expressions import QUANTITIES, rebuilt
 from likewise.claims.language.parser import nodes, over
 from likewise.claims.language.tree import Call, Moment, Name, Node, Number, Probability, children
+from likewise.claims.programs.registry import PROGRAMS
 from likewise.claims.verdict import Finding, Undecided
 
 # Exact before approximate, proof before search, cheap before dear. A module has decide(claim) -> Finding | None.
@@ -52,9 +53,15 @@ def programs_of(claim: Claim) -> set[str]:
     return found
 
 
+def names_code(claim: Claim) -> bool:
+    """Whether a program may be a file of the user: it is none of ours."""
+    named = programs_of(claim) | ({claim.relation.program} if isinstance(claim.relation, Runs) else set())
+    return not named <= PROGRAMS.keys()
+
+
 def needs_torch(claim: Claim) -> bool:
-    """Whether a program has to run or be counted."""
-    return bool(programs_of(claim)) or isinstance(claim.relation, Runs)
+    """Whether a program of ours has to run or be counted; a file of the user has a process of its own."""
+    return any(":" not in name for name in programs_of(claim)) or isinstance(claim.relation, Runs)
 
 
 def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Finding:
@@ -64,7 +71,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
     ends = time.process_time() + claim.budget
     for name in engines_for(claim):
         engine: Callable[..., Finding | None] = importlib.import_module(f"likewise.claims.{name}").decide
-        allowed = {"allow_code": allow_code, "folder": folder} if name == CONFINED else {}
+        allowed = {"allow_code": allow_code, "folder": folder} if name in (CONFINED, COUNTS) else {}
         left = ends - time.process_time()
         if left <= 0:
             reasons.append(f"over its budget of {claim.budget:g} s")
