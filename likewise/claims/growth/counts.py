@@ -69,8 +69,11 @@ class Allowed:
 
 def counted(name: str, quantity: str, claim: Claim, unit: str | None, allowed: Allowed) -> Counted:
     """A quantity under the claim's conventions; `unit` is mac, flop, or TOTAL in an order."""
+    if name not in PROGRAMS and not allowed.allow_code:
+        unknown = f"unknown program {name}; --allow-code counts a function of your own file"
+        raise Undecided(OFF if ":" in name else unknown)
     if quantity == "count":
-        return _counter(_known(name))
+        return _counter(name)
     if quantity == "cost":
         return _cost(name, claim, unit, allowed)
     wanted = "fused_traffic" if (quantity, claim.kernel) == ("traffic", "fused") else quantity
@@ -102,20 +105,9 @@ def _measured(name: str, quantities: tuple[str, ...], claim: Claim, allowed: All
     """Each quantity as polynomials: of a program of ours, or of the user."""
     if name in PROGRAMS:
         return _of_ours(PROGRAMS[name], quantities, claim.memory)
-    if not allowed.allow_code:
-        _known(name)
     if claim.memory != "materialised":
         raise Undecided(f"{name} has no {claim.memory} variant")
     return count_file(name, quantities, folder=allowed.folder, seconds=claim.budget)
-
-
-def _known(name: str) -> Program:
-    """The program of ours, with what to do if it is none."""
-    if ":" in name:
-        raise Undecided(OFF)
-    if name not in PROGRAMS:
-        raise Undecided(f"unknown program {name}; --allow-code counts a function of your own file")
-    return PROGRAMS[name]
 
 
 def _of_ours(program: Program, quantities: tuple[str, ...], memory: str) -> Measured:
@@ -152,19 +144,19 @@ def _run(make: Make, sizes: tuple[str, ...], quantities: tuple[str, ...]) -> Mea
     return Measured((), tuple((Polynomial.constant(numbers[quantity]),) for quantity in quantities))
 
 
-def _counter(program: Program) -> Counted:
+def _counter(name: str) -> Counted:
     """What a counter returns, as the polynomial of least degree that four larger sizes confirm."""
-    count = program.count
+    count = PROGRAMS[name].count if name in PROGRAMS else None
     if count is None:
-        raise Undecided(f"{program.name} is no counter; ask for cost, traffic, params, peak or saved")
-    sizes = program.sizes
+        raise Undecided(f"{name} is no counter; ask for cost, traffic, params, peak or saved")
+    sizes = PROGRAMS[name].sizes
     larger = [{name: 6 + (2 * i + 3 * j) % 7 for j, name in enumerate(sizes)} for i in range(HOLD_OUTS)]
     for degree in range(1, HIGHEST + 1):
         found = interpolate(lambda point: count(**point), sizes, [degree] * len(sizes), 1)
         if all(found.evaluate(point) == count(**point) for point in larger):
             runs = f"{(degree + 1) ** len(sizes)}+{HOLD_OUTS} runs" if sizes else ""
             return Counted((found,), sizes, found.text(sizes), runs)
-    raise Undecided(f"{program.name} is no polynomial of degree {HIGHEST} in {', '.join(sizes)}")
+    raise Undecided(f"{name} is no polynomial of degree {HIGHEST} in {', '.join(sizes)}")
 
 
 class _Inliner:
@@ -205,10 +197,8 @@ class _Inliner:
     @property
     def elsewhere(self) -> tuple[tuple[str, str], ...]:
         """Of programs of the user: what their process could not do, and which torch it had."""
-        confinements = dict.fromkeys(found.confinement for found in self.seen.values() if found.confinement)
-        return tuple(("confinement", text) for text in confinements) + (("torch", version("torch")),) * bool(
-            confinements
-        )
+        said = dict.fromkeys(found.confinement for found in self.seen.values() if found.confinement)
+        return (*(("confinement", text) for text in said), *([("torch", version("torch"))] if said else []))
 
     @property
     def grade(self) -> str:

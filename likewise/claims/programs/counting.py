@@ -1,8 +1,8 @@
-"""Engine "count" for a file of the user: `of: net.py:step` is counted where it can do little but compute.
+"""A function of a file of the user, `of: net.py:step`, counted in a process that can do little but compute.
 
 `step(N, D)` is called with sizes and returns a program followed by its inputs, as for `likewise cost net.py:step`. The
-process that counts has run the file before, so its numbers are as honest as the file, and a verdict says so; here they are
-only taken if they are polynomials at all.
+process that counts has run the file, so its numbers are as honest as the file is, and the grade of a verdict says whose
+they are; here they are only taken if they are polynomials at all.
 """
 
 import re

@@ -85,7 +85,7 @@ def loaded_counter(home: str) -> Callable[..., Any]:
 
 
 def grown(make: Any, quantities: list[str], counter: Callable[..., Any]) -> dict[str, Any]:
-    """Polynomials of what `make` makes of its sizes: their terms, each as its factors and the two parts of a fraction."""
+    """Polynomials of what `make` makes of its sizes; a term is its factors and the two parts of a fraction."""
     sizes = list(inspect.signature(make).parameters)
     found = counter(make, sizes, quantities=quantities)
     polynomials = [
@@ -227,7 +227,8 @@ SYSTEM = (
 def main() -> None:
     """One request on standard input; two lines on the pipe: the layers, then the outcome."""
     request = json.loads(sys.stdin.read())
-    sys.stdin.close()  # or code could go back and read the key
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())  # or code could go back and read the key
     pipe, home = request["pipe"], request["home"]
     key = request.pop("key")  # code that writes to the pipe does not know it, unless it searches this process for it
     counter = loaded_counter(home) if request["quantities"] else None
