@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the process of the code does, without the process; the way there and back is JSON all the same."""
 
     def run(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
-        request = {"module": code.file.stem, "file": code.file.name, "source": code.source}
+        request: dict[str, Any] = {"module": code.file.stem, "file": code.file.name, "source": code.source}
         request |= {"attribute": code.attribute, "quantities": list(code.quantities)}
         monkeypatch.setitem(sys.modules, code.file.stem, inside)
         return json.loads(json.dumps(inside.outcome(request, cost_polynomial))), "none"
@@ -126,6 +127,7 @@ SIZED = "of: attend.py:step | sizes: N, D, M"
 
 
 def test_file_is_counted_in_a_confined_process_and_its_polynomial_decides(folder: Path) -> None:
+    (folder / "attend.py").write_text(f"from likewise.attention import Elu\n{ATTEND}")  # our package can be used
     finding = found(f"budget: 30 | {SIZED} | assert: cost in O(N*D*M)", folder)
     assert (finding.verdict, finding.grade) == ("refuted", "exact count, your code, 12+4 runs")
     assert finding.detail == "N^2*D escapes along N=t (ratio ~ t); holds assuming N <= M, N <= D"
@@ -239,6 +241,12 @@ def test_what_is_no_file_beside_the_claim_cannot_be_named(name: str, tmp_path: P
         program_file(str(claim.program), str(home))
 
 
+@pytest.mark.parametrize("name", ["a/b", "a:f", "a.pyc:f", "a/b.pyx:f"])
+def test_file_is_named_with_its_function(name: str) -> None:
+    with pytest.raises(Unparsed, match=r"expected a function of a file, as in net\.py:step"):
+        parse(f"of: {name}\nassert: params == 0")
+
+
 def test_folders_are_written_as_paths_and_printed_back(tmp_path: Path) -> None:
     (tmp_path / "nets").mkdir()
     (tmp_path / "nets" / "small.py").write_text("")
@@ -321,10 +329,19 @@ def test_anything_else_is_refused(name: str) -> None:
         measured(LIES[name](copy.deepcopy(GOOD)), ["macs"], "")
 
 
-def test_moments_and_terms_of_a_peak_are_bounded_in_all() -> None:
-    for moments in ([[TERM]] * 65, [[[[["D", 1]], 1, 1]] * 1_001] * 2):
+@pytest.mark.parametrize(
+    ("moments", "each", "taken"), [(64, 1, True), (65, 1, False), (1, 2_000, True), (2, 1_001, False)]
+)
+def test_moments_and_terms_of_a_peak_are_bounded_in_all(moments: int, each: int, taken: bool) -> None:
+    sizes = ["a", "b", "c", "d", "e"]
+    degrees = list(product(range(5), repeat=5))
+    terms = [[[[name, n] for name, n in zip(sizes, each, strict=True) if n], 1, 1] for each in degrees]
+    sent = GOOD | {"sizes": sizes, "polynomials": [[terms[:each]] * moments]}
+    if taken:
+        assert len(measured(sent, ["peak"], "").parts[0]) == moments
+    else:
         with pytest.raises(Undecided, match=MALFORMED):
-            measured(GOOD | {"polynomials": [moments]}, ["peak"], "")
+            measured(sent, ["peak"], "")
 
 
 @pytest.fixture(scope="module")
