@@ -16,12 +16,13 @@ from likewise.claims.verdict import Finding, Undecided
 # Exact before approximate, proof before search, cheap before dear. A module has decide(claim) -> Finding | None.
 CITED, SHAPES = "arithmetic.cited", "shape.shapes"
 COUNTS, ORDERS, CONFINED = "growth.counts", "growth.orders", "programs.confined"
+GAUSSIAN = "chance.gaussian"
 PROOFS, SEARCHES = (
     ("growth.logic", "algebra.identities", "growth.everywhere"),
     ("algebra.witnesses", "algebra.intervals"),
 )
 IDENTITIES = (CITED, SHAPES, *PROOFS, *SEARCHES)
-CHANCES = (SHAPES, "chance.gaussian", "chance.sampling")
+CHANCES = (SHAPES, GAUSSIAN, "chance.sampling")
 
 
 def engines_for(claim: Claim) -> tuple[str, ...]:
@@ -39,6 +40,8 @@ def engines_for(claim: Claim) -> tuple[str, ...]:
         return CHANCES
     if programs_of(claim):
         return (COUNTS,)
+    if any(_mentions(node, Moment | Probability) for chain in claim.assumptions for node in nodes(chain)):
+        return (CITED, SHAPES, GAUSSIAN, *PROOFS, *SEARCHES)
     return IDENTITIES
 
 
@@ -67,6 +70,7 @@ def needs_torch(claim: Claim) -> bool:
 def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Finding:
     """Ask one engine after the other; the first that decides has the word, and nothing is guessed when none does."""
     reasons: list[str] = []
+    suggestions: list[str] = []
     weak: Finding | None = None
     ends = time.process_time() + claim.budget
     for name in engines_for(claim):
@@ -88,6 +92,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
             return found  # the numbers as printed must not decide what their rounding leaves open
         if found.verdict == "inconclusive":
             reasons.append(found.detail)
+            suggestions += found.suggestions
         elif found.verdict == "holds" and impossible(asked):
             return Finding("inconclusive", "none", "nothing satisfies the assumptions", engine=found.engine)
         elif found.grade == "not refuted":
@@ -97,7 +102,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
     if weak:
         return weak
     detail = "; ".join(dict.fromkeys(filter(None, reasons))) or "no engine decides such a statement"
-    return Finding("inconclusive", "none", detail, engine="")
+    return Finding("inconclusive", "none", detail, engine="", suggestions=tuple(dict.fromkeys(suggestions)))
 
 
 def with_numbers(claim: Claim) -> Claim:
