@@ -119,6 +119,8 @@ def test_code_is_never_allowed_and_time_is_short(monkeypatch: pytest.MonkeyPatch
 def test_a_code_claim_stays_undecided() -> None:
     found = call(server(), "check_claim", text="given: x[2]\nassert: run(page.forward, x) succeeds")
     assert (found["verdict"], found["outcome"]) == ("inconclusive", "open")
+    found = call(server(), "check_claim", text="of: page.py:step\nsizes: N\nassert: cost in O(N)")
+    assert (found["verdict"], found["detail"]) == ("inconclusive", "code claims are off; --allow-code runs them")
 
 
 def test_a_wrong_call_is_an_error_and_the_server_lives() -> None:

@@ -10,11 +10,12 @@ from typing import Any
 import likewise
 from likewise.checks import require, require_count
 from likewise.claims.documents import Stated, markdown_claims
-from likewise.claims.engines import needs_torch, programs_of
+from likewise.claims.engines import names_code, needs_torch, programs_of
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unparsed
-from likewise.claims.pool import Kind, Late, shared_pool
+from likewise.claims.pool import SHARE, Kind, Late, shared_pool
+from likewise.claims.programs.confinement import LOADING
 from likewise.claims.programs.registry import registered_here
 from likewise.claims.verdict import Verdict
 from likewise.claims.worker import answer
@@ -135,7 +136,8 @@ class _Asked:
             "allow_code": allow_code,
             "folder": str(Path(self.stated.file).parent) if self.stated.file else "",
         }
-        return "torch" if needs_torch(self.claim) else "pure", question, self.budget
+        patience = LOADING / SHARE if allow_code and names_code(self.claim) else 0.0
+        return "torch" if needs_torch(self.claim) else "pure", question, self.budget + patience
 
 
 def _ask(stated: Stated, seed: int, budget: float | None) -> _Asked:

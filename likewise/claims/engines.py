@@ -10,17 +10,19 @@ from likewise.claims.language.claim import Bounded, Claim, Counts, HasShape, Run
 from likewise.claims.language.expressions import QUANTITIES, rebuilt
 from likewise.claims.language.parser import nodes, over
 from likewise.claims.language.tree import Call, Moment, Name, Node, Number, Probability, children
+from likewise.claims.programs.registry import PROGRAMS
 from likewise.claims.verdict import Finding, Undecided
 
 # Exact before approximate, proof before search, cheap before dear. A module has decide(claim) -> Finding | None.
 CITED, SHAPES = "arithmetic.cited", "shape.shapes"
 COUNTS, ORDERS, CONFINED = "growth.counts", "growth.orders", "programs.confined"
+GAUSSIAN = "chance.gaussian"
 PROOFS, SEARCHES = (
     ("growth.logic", "algebra.identities", "growth.everywhere"),
     ("algebra.witnesses", "algebra.intervals"),
 )
 IDENTITIES = (CITED, SHAPES, *PROOFS, *SEARCHES)
-CHANCES = (SHAPES, "chance.gaussian", "chance.sampling")
+CHANCES = (SHAPES, GAUSSIAN, "chance.sampling")
 
 
 def engines_for(claim: Claim) -> tuple[str, ...]:
@@ -38,6 +40,8 @@ def engines_for(claim: Claim) -> tuple[str, ...]:
         return CHANCES
     if programs_of(claim):
         return (COUNTS,)
+    if any(_mentions(node, Moment | Probability) for chain in claim.assumptions for node in nodes(chain)):
+        return (CITED, SHAPES, GAUSSIAN, *PROOFS, *SEARCHES)
     return IDENTITIES
 
 
@@ -52,19 +56,26 @@ def programs_of(claim: Claim) -> set[str]:
     return found
 
 
+def names_code(claim: Claim) -> bool:
+    """Whether a program may be a file of the user: it is none of ours."""
+    named = programs_of(claim) | ({claim.relation.program} if isinstance(claim.relation, Runs) else set())
+    return not named <= PROGRAMS.keys()
+
+
 def needs_torch(claim: Claim) -> bool:
-    """Whether a program has to run or be counted."""
-    return bool(programs_of(claim)) or isinstance(claim.relation, Runs)
+    """Whether a program of ours has to run or be counted; a file of the user has a process of its own."""
+    return any(":" not in name for name in programs_of(claim)) or isinstance(claim.relation, Runs)
 
 
 def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Finding:
     """Ask one engine after the other; the first that decides has the word, and nothing is guessed when none does."""
     reasons: list[str] = []
+    suggestions: list[str] = []
     weak: Finding | None = None
     ends = time.process_time() + claim.budget
     for name in engines_for(claim):
         engine: Callable[..., Finding | None] = importlib.import_module(f"likewise.claims.{name}").decide
-        allowed = {"allow_code": allow_code, "folder": folder} if name == CONFINED else {}
+        allowed = {"allow_code": allow_code, "folder": folder} if name in (CONFINED, COUNTS) else {}
         left = ends - time.process_time()
         if left <= 0:
             reasons.append(f"over its budget of {claim.budget:g} s")
@@ -81,6 +92,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
             return found  # the numbers as printed must not decide what their rounding leaves open
         if found.verdict == "inconclusive":
             reasons.append(found.detail)
+            suggestions += found.suggestions
         elif found.verdict == "holds" and impossible(asked):
             return Finding("inconclusive", "none", "nothing satisfies the assumptions", engine=found.engine)
         elif found.grade == "not refuted":
@@ -90,7 +102,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
     if weak:
         return weak
     detail = "; ".join(dict.fromkeys(filter(None, reasons))) or "no engine decides such a statement"
-    return Finding("inconclusive", "none", detail, engine="")
+    return Finding("inconclusive", "none", detail, engine="", suggestions=tuple(dict.fromkeys(suggestions)))
 
 
 def with_numbers(claim: Claim) -> Claim:

@@ -33,7 +33,8 @@ def test_a_program_of_the_caller_is_counted() -> None:
 
 
 def test_a_program_that_nobody_registered_is_unknown() -> None:
-    assert check("of: mine.square\nsizes: n\nunit: mac\nassert: cost == n^3").detail == "unknown program mine.square"
+    detail = check("of: mine.square\nsizes: n\nunit: mac\nassert: cost == n^3").detail
+    assert detail == "unknown program mine.square; --allow-code counts a function of your own file"
 
 
 def test_given_declares_variables() -> None:

@@ -353,7 +353,7 @@ def test_code_dies_with_the_process_that_waits_for_it(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from likewise.claims.programs.confinement import *; "
         "run_confined(Code(Path(sys.argv[1]), 'f'), 60)"
     )
-    root = str(Path(inside.__file__).parents[2])
+    root = str(Path(inside.__file__).parents[3])
     waiting = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "net.py")], cwd=root)
     ends = time.monotonic() + 30
     while not (children := children_inside(waiting.pid)) and time.monotonic() < ends:

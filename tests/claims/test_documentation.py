@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 from likewise.claims import check_claims
 from likewise.claims.documents import markdown_claims, markdown_parser, yaml_claims
@@ -33,6 +34,15 @@ def test_the_page_shows_the_verdicts_of_its_claims() -> None:
     for ids, lines in shown():
         assert lines == [str(verdicts[id]) for id in ids]
     assert [id for id, verdict in verdicts.items() if verdict.outcome != "passes"] == []
+
+
+def test_program_on_the_page_is_counted_where_code_is_allowed(tmp_path: Path) -> None:
+    [source] = [block for block in guards.python_blocks(PAGE) if block.startswith("# attend.py\n")]
+    [line] = re.findall(r"^```console\n(.*)\n```$", PAGE, re.MULTILINE)
+    (tmp_path / "attend.py").write_text(source)
+    [claim] = [claim for claim in markdown_claims(PAGE, file=str(tmp_path / "page.md")) if claim.id == "own-program"]
+    text = claim.text.replace("expect: inconclusive", PATIENCE)
+    assert list(map(str, check_claims([replace(claim, text=text)], allow_code=True))) == [line]
 
 
 def test_the_lists_on_the_page_are_read() -> None:

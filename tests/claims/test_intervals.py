@@ -33,7 +33,7 @@ x = of_atom(X)
         ("given: q, k in R^D\nassert: dot(q, k)^2 <= sqnorm(q)*sqnorm(k)", "for every D (signs)"),
         ("given: q, k in R^D\nassert: dot(q, k) <= norm(q)*norm(k)", "for every D (signs)"),
         ("given: x in R\nassert: x^2 - x + 1 > 0", "for all values (sum of squares)"),
-        ("given: x in [0, 1]\nassert: exp(x) >= 1 + x", "interval arithmetic, 1 box"),
+        ("given: x in [0, 1]\nassert: exp(x) <= 1 + 2*x", "interval arithmetic, 7 boxes"),
         ("given: x in [0, 3]\nassert: sin(x) >= 0", "interval arithmetic, 1 box"),
         ("given: x in [1, 2]; y in [1, 2]\nassert: x*y < x + y + 1", "interval arithmetic"),
         ("given: x in [-1, 1]; y in [-1, 1]\nassert: max(x*y, 0) <= 1", "interval arithmetic, 1 box"),
@@ -147,6 +147,6 @@ def test_a_false_identity_that_the_lattice_misses_is_found_at_random_points() ->
 
 
 def test_an_open_inequality_gives_its_reason() -> None:
-    found = decide(parse("given: q, k in R^D\nassert: norm(q + k) <= norm(q) + norm(k)\nbudget: 0.5"))
+    found = decide(parse("given: q, k in R^D\nassert: abs(norm(q) - norm(k)) <= norm(q - k)\nbudget: 0.5"))
     assert found.verdict == "inconclusive"
     assert "neither proved nor refuted" in found.detail

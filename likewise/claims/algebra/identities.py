@@ -1,24 +1,41 @@
 """Proofs by normal form: for every size at once, by the small-D argument, or at sizes that are given."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from random import Random
 
 from likewise.claims.algebra import arrays, stability
 from likewise.claims.algebra.coordinates import Coordinates, violated
 from likewise.claims.algebra.elementary import substitute
-from likewise.claims.algebra.exponomials import Atom, Form, form, of_atom
+from likewise.claims.algebra.exponomials import Atom, Form, form, of_atom, of_key
+from likewise.claims.algebra.inequalities import inequalities
 from likewise.claims.algebra.invariants import Invariants, Vector, plus, times
 from likewise.claims.algebra.points import drawn
-from likewise.claims.algebra.questions import ZERO, Question, question
-from likewise.claims.algebra.signs import ANY, Expressions, Facts, allowed, facts, of_assumptions, of_names
-from likewise.claims.algebra.squares import cauchy, is_sum_of_squares
+from likewise.claims.algebra.questions import FLIPPED, ZERO, Question, question
+from likewise.claims.algebra.signs import (
+    ANY,
+    NOT_NEGATIVE,
+    Expressions,
+    Facts,
+    allowed,
+    facts,
+    of_assumptions,
+    of_names,
+)
+from likewise.claims.algebra.squares import is_sum_of_squares
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.tree import Binary, Chain, Comparison, Name, Node, Number, children
 from likewise.claims.verdict import Finding, Undecided
 
+HALF, SQUARED = Fraction(1, 2), 2  # the power of a root; how often both sides are squared
 DIFFERENT = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)  # lengths for as many sizes
-METHODS = ("normal form", "signs", "sum of squares")  # a proof is named after the least simple of its steps
+METHODS = (
+    "normal form",
+    "signs",
+    "sum of squares",
+    "both sides squared",
+)  # a proof is named after the least simple of its steps
 Compared = tuple[Form, Comparison]  # a form left - right, and how it must compare with 0
 
 
@@ -202,19 +219,48 @@ def _decided(asked: Question, wanted: Sequence[Compared], assumed: Sequence[Comp
     """normal form, or signs where a comparison needed them; None if some comparison is open."""
     values = _solutions([value for value, comparison in assumed if comparison == "=="])
     rest = [(substitute(value, values), comparison) for value, comparison in assumed]
-    known = facts(asked, [*rest, *cauchy([value for value, _ in wanted])])
+    known = facts(asked, [*rest, *inequalities([value for value, _ in wanted])])
     methods = [_settled(known, substitute(value, values), comparison) for value, comparison in wanted]
     return None if None in methods else max(filter(None, methods), key=METHODS.index)
 
 
-def _settled(known: Facts, value: Form, comparison: Comparison) -> str | None:
+def _settled(known: Facts, value: Form, comparison: Comparison, depth: int = 0) -> str | None:
     if comparison in ("==", "<=", ">=") and (value.is_zero() or known.settled(value).is_zero()):
         return "normal form"
-    value = known.settled(value)
+    value = _without_sizes(known.settled(value))
     signs = known.of(value)
     if signs and signs != ANY and comparison != "==" and signs <= allowed(comparison):
         return "signs"
-    return "sum of squares" if is_sum_of_squares(value if comparison in (">", ">=") else -value, comparison) else None
+    if is_sum_of_squares(value if comparison in (">", ">=") else -value, comparison):
+        return "sum of squares"
+    return _squared(known, value, comparison, depth) if depth < SQUARED else None
+
+
+def _without_sizes(value: Form) -> Form:
+    """The form times the powers of sizes, which are above 0, that leave no size below or in all terms."""
+    sizes = {atom for powers, _ in value.terms for atom, _ in powers if atom.kind == "size"}
+    for atom in sorted(sizes):
+        least = min(dict(powers).get(atom, 0) for powers, _ in value.terms)
+        value = value * of_atom(atom, -least) if least else value
+    return value
+
+
+def _squared(known: Facts, value: Form, comparison: Comparison, depth: int) -> str | None:
+    """c·sqrt(p) <= rest, where c > 0 and the rest is not negative, is c²·p <= rest²; and so with <."""
+    if comparison in (">", ">="):
+        value, comparison = -value, FLIPPED[comparison]
+    if comparison not in ("<", "<="):
+        return None
+    for (powers, exponent), coefficient in value.terms.items():
+        if exponent or len(powers) != 1 or powers[0][0].kind != "power" or powers[0][1] != HALF or coefficient < 0:
+            continue
+        rest = Form({(powers, exponent): coefficient}) - value
+        signs = known.of(rest)
+        if signs and signs <= NOT_NEGATIVE:
+            difference = of_key(powers[0][0].parts[0]) * coefficient**2 - rest * rest
+            if _settled(known, difference, comparison, depth + 1):
+                return "both sides squared"
+    return None
 
 
 def _solutions(equations: Sequence[Form]) -> dict[Atom, Form]:

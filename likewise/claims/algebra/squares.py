@@ -1,11 +1,8 @@
 """Sums of squares: a quadratic form is never negative exactly if its matrix is positive semidefinite."""
 
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations
 
-from likewise.claims.algebra.elementary import sqrt
-from likewise.claims.algebra.exponomials import Atom, Form, of_atom
+from likewise.claims.algebra.exponomials import Atom, Form
 from likewise.claims.language.tree import Comparison
 
 ONE = Atom("prime", index=(1,))  # the number 1, as one more variable of a quadratic form
@@ -65,15 +62,3 @@ def semidefinite(matrix: Matrix, *, strictly: bool = False) -> bool:
                     taken = current.get((a, b), Fraction(0)) * current.get((a, c), Fraction(0)) / last
                     current[b, c] = current.get((b, c), Fraction(0)) - taken
     return not strictly or (ONE in left and last > 0)
-
-
-def cauchy(values: Sequence[Form]) -> Iterator[tuple[Form, Comparison]]:
-    """dot(x, y)^2 <= sqnorm(x)·sqnorm(y) and |dot(x, y)| <= norm(x)·norm(y), for the vectors that occur."""
-    invariants = {atom for value in values for atom in value.atoms() if atom.kind == "invariant"}
-    for axis in sorted({atom.name for atom in invariants}):
-        found = sorted({name for atom in invariants if atom.name == axis for name in atom.names})
-        for x, y in combinations(found, 2):
-            both, first, second = (of_atom(Atom("invariant", axis, names=n)) for n in ((x, y), (x, x), (y, y)))
-            yield first * second - both * both, ">="
-            yield sqrt(first) * sqrt(second) - both, ">="
-            yield sqrt(first) * sqrt(second) + both, ">="

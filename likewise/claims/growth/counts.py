@@ -1,7 +1,8 @@
 """Quantities of programs: counted exactly, then compared with numbers and polynomials, or bounded by an order.
 
 In an order `cost` is multiply-adds and elementwise results together; against a polynomial or a number it is what `unit`
-says. A peak is the maximum of several polynomials; for an order their sum grows alike.
+says. A peak is the maximum of several polynomials; for an order their sum grows alike. A program is one of ours, or a
+function of a file of the user where code is allowed.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from importlib.metadata import version
 
 from likewise.claims.growth.cone import Sizes
 from likewise.claims.growth.everywhere import compared, findings, met, refutation
@@ -18,6 +20,8 @@ from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, Siz
 from likewise.claims.language.expressions import QUANTITIES, rebuilt
 from likewise.claims.language.parser import nodes, over
 from likewise.claims.language.tree import NEGATED, Binary, Call, Name, Node, Number, children, fraction_text
+from likewise.claims.programs.confinement import OFF
+from likewise.claims.programs.counting import Measured, count_file
 from likewise.claims.programs.registry import PROGRAMS, Make, Program
 from likewise.claims.verdict import Finding, Undecided
 from likewise.polynomial import Polynomial, interpolate
@@ -35,10 +39,7 @@ class Counted:
     sizes: tuple[str, ...]
     text: str
     runs: str = ""
-
-    @property
-    def grade(self) -> str:
-        return "exact count" + (f", {self.runs}" if self.runs else "")
+    confinement: str = ""  # of a program of the user
 
     @property
     def node(self) -> Node:
@@ -58,58 +59,78 @@ def _tree(part: Polynomial) -> Node:
     return total or Number(Fraction(0))
 
 
-def known(name: str) -> Program:
-    """The program of that name."""
-    if name not in PROGRAMS:
-        raise Undecided(f"unknown program {name}")
-    return PROGRAMS[name]
+@dataclass(frozen=True)
+class Allowed:
+    """Which code of the user a claim may name: none, or functions of files in a folder."""
+
+    allow_code: bool = False
+    folder: str = ""
 
 
-def counted(program: Program, quantity: str, claim: Claim, unit: str | None) -> Counted:
+def counted(name: str, quantity: str, claim: Claim, unit: str | None, allowed: Allowed) -> Counted:
     """A quantity under the claim's conventions; `unit` is mac, flop, or TOTAL in an order."""
+    if name not in PROGRAMS and not allowed.allow_code:
+        unknown = f"unknown program {name}; --allow-code counts a function of your own file"
+        raise Undecided(OFF if ":" in name else unknown)
     if quantity == "count":
-        return _counter(program)
-    if not program.makes:
-        raise Undecided(f"{program.name} is a counter; ask for its count")
-    if claim.memory not in program.makes:
-        raise Undecided(f"{program.name} has no {claim.memory} variant")
+        return _counter(name)
     if quantity == "cost":
-        return _cost(program, claim.memory, unit)
+        return _cost(name, claim, unit, allowed)
     wanted = "fused_traffic" if (quantity, claim.kernel) == ("traffic", "fused") else quantity
-    ((parts,), runs) = _measured(program, claim.memory, (wanted,))
-    texts = [part.text(program.sizes) for part in parts]
-    return Counted(parts, program.sizes, texts[0] if len(texts) == 1 else f"max({', '.join(texts)})", runs)
+    found = _measured(name, (wanted,), claim, allowed)
+    (parts,) = found.parts
+    texts = [part.text(found.sizes) for part in parts]
+    return _counted(found, parts, texts[0] if len(texts) == 1 else f"max({', '.join(texts)})")
 
 
-def _cost(program: Program, memory: str, unit: str | None) -> Counted:
+def _cost(name: str, claim: Claim, unit: str | None, allowed: Allowed) -> Counted:
     if unit == TOTAL:
-        (((macs,), (elementwise,)), runs) = _measured(program, memory, ("macs", "elementwise"))
-        text = f"{macs.text(program.sizes)} mac, {elementwise.text(program.sizes)} elementwise"
-        return Counted((macs + elementwise,), program.sizes, text, runs)
-    (((macs,),), runs) = _measured(program, memory, ("macs",))
+        found = _measured(name, ("macs", "elementwise"), claim, allowed)
+        ((macs,), (elementwise,)) = found.parts
+        text = f"{macs.text(found.sizes)} mac, {elementwise.text(found.sizes)} elementwise"
+        return _counted(found, (macs + elementwise,), text)
+    found = _measured(name, ("macs",), claim, allowed)
+    ((macs,),) = found.parts
     if unit is None:
-        raise Undecided(f"unit missing: {macs.text(program.sizes)} mac = {(2 * macs).text(program.sizes)} flop")
+        raise Undecided(f"unit missing: {macs.text(found.sizes)} mac = {(2 * macs).text(found.sizes)} flop")
     part = macs if unit == "mac" else 2 * macs
-    return Counted((part,), program.sizes, f"{part.text(program.sizes)} {unit}", runs)
+    return _counted(found, (part,), f"{part.text(found.sizes)} {unit}")
 
 
-def _measured(program: Program, memory: str, quantities: tuple[str, ...]) -> tuple[list[tuple[Polynomial, ...]], str]:
-    """Each quantity as polynomials, and the runs they rest on; a program without sizes is counted once."""
+def _counted(found: Measured, parts: tuple[Polynomial, ...], text: str) -> Counted:
+    return Counted(parts, found.sizes, text, found.runs, found.confinement)
+
+
+def _measured(name: str, quantities: tuple[str, ...], claim: Claim, allowed: Allowed) -> Measured:
+    """Each quantity as polynomials: of a program of ours, or of the user."""
+    if name in PROGRAMS:
+        return _of_ours(PROGRAMS[name], quantities, claim.memory)
+    if claim.memory != "materialised":
+        raise Undecided(f"{name} has no {claim.memory} variant")
+    return count_file(name, quantities, folder=allowed.folder, seconds=claim.budget)
+
+
+def _of_ours(program: Program, quantities: tuple[str, ...], memory: str) -> Measured:
     from likewise.cost import NotPolynomial, Uncounted
 
+    if not program.makes:
+        raise Undecided(f"{program.name} is a counter; ask for its count")
+    if memory not in program.makes:
+        raise Undecided(f"{program.name} has no {memory} variant")
     try:
-        return _run(program.make(memory), program.sizes, quantities)  # ty: ignore[invalid-argument-type]
+        return _run(program.makes[memory], program.sizes, quantities)
     except (NotPolynomial, Uncounted) as reason:
         raise Undecided(f"{program.name}: {reason}") from None
 
 
 @lru_cache(maxsize=256)
-def _run(make: Make, sizes: tuple[str, ...], quantities: tuple[str, ...]) -> tuple[list[tuple[Polynomial, ...]], str]:
+def _run(make: Make, sizes: tuple[str, ...], quantities: tuple[str, ...]) -> Measured:
+    """A program without sizes is counted once."""
     from likewise.cost import cost, cost_polynomial
 
     if sizes:
         grown = cost_polynomial(make, sizes, quantities=quantities)
-        return [grown.polynomials[quantity] for quantity in quantities], grown.runs
+        return Measured(sizes, tuple(grown.polynomials[quantity] for quantity in quantities), grown.runs)
     found = cost(*make())
     numbers = {
         "params": found.params,
@@ -120,34 +141,34 @@ def _run(make: Make, sizes: tuple[str, ...], quantities: tuple[str, ...]) -> tup
         "peak": found.peak,
         "saved": found.saved,
     }
-    return [(Polynomial.constant(numbers[quantity]),) for quantity in quantities], ""
+    return Measured((), tuple((Polynomial.constant(numbers[quantity]),) for quantity in quantities))
 
 
-def _counter(program: Program) -> Counted:
+def _counter(name: str) -> Counted:
     """What a counter returns, as the polynomial of least degree that four larger sizes confirm."""
-    count = program.count
+    count = PROGRAMS[name].count if name in PROGRAMS else None
     if count is None:
-        raise Undecided(f"{program.name} is no counter; ask for cost, traffic, params, peak or saved")
-    sizes = program.sizes
+        raise Undecided(f"{name} is no counter; ask for cost, traffic, params, peak or saved")
+    sizes = PROGRAMS[name].sizes
     larger = [{name: 6 + (2 * i + 3 * j) % 7 for j, name in enumerate(sizes)} for i in range(HOLD_OUTS)]
     for degree in range(1, HIGHEST + 1):
         found = interpolate(lambda point: count(**point), sizes, [degree] * len(sizes), 1)
         if all(found.evaluate(point) == count(**point) for point in larger):
             runs = f"{(degree + 1) ** len(sizes)}+{HOLD_OUTS} runs" if sizes else ""
             return Counted((found,), sizes, found.text(sizes), runs)
-    raise Undecided(f"{program.name} is no polynomial of degree {HIGHEST} in {', '.join(sizes)}")
+    raise Undecided(f"{name} is no polynomial of degree {HIGHEST} in {', '.join(sizes)}")
 
 
 class _Inliner:
     """Replaces cost(attention.softmax) and its kin by what was counted, and cells by their numbers."""
 
-    def __init__(self, claim: Claim, unit: str | None) -> None:
-        self.claim, self.unit = claim, unit
+    def __init__(self, claim: Claim, unit: str | None, allowed: Allowed) -> None:
+        self.claim, self.unit, self.allowed = claim, unit, allowed
         self.cells = dict(claim.source.cells) if claim.source else {}
         self.seen: dict[str, Counted] = {}
 
     def quantity(self, program: str, quantity: str) -> Counted:
-        found = counted(known(program), quantity, self.claim, self.unit)
+        found = counted(program, quantity, self.claim, self.unit, self.allowed)
         self.seen[f"{quantity}({program})"] = found
         return found
 
@@ -171,12 +192,19 @@ class _Inliner:
 
     @property
     def numbers(self) -> tuple[tuple[str, str], ...]:
-        return tuple((name, found.text) for name, found in self.seen.items())
+        return (*((name, found.text) for name, found in self.seen.items()), *self.elsewhere)
+
+    @property
+    def elsewhere(self) -> tuple[tuple[str, str], ...]:
+        """Of programs of the user: what their process could not do, and which torch it had."""
+        said = dict.fromkeys(found.confinement for found in self.seen.values() if found.confinement)
+        return (*(("confinement", text) for text in said), *([("torch", version("torch"))] if said else []))
 
     @property
     def grade(self) -> str:
         runs = dict.fromkeys(found.runs.removesuffix(" runs") for found in self.seen.values() if found.runs)
-        return f"exact count, {' and '.join(runs)} runs" if runs else "exact count"
+        said = [f"{' and '.join(runs)} runs"] if runs else []
+        return ", ".join(["exact count", *(["your code"] if self.elsewhere else []), *said])
 
 
 def names_a_quantity(node: Node) -> bool:
@@ -185,9 +213,9 @@ def names_a_quantity(node: Node) -> bool:
     return mine or any(map(names_a_quantity, children(node)))
 
 
-def decide(claim: Claim) -> Finding | None:
+def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Finding | None:
     """A claim about a quantity of a program; None if it names none."""
-    relation = claim.relation
+    relation, allowed = claim.relation, Allowed(allow_code, folder)
     quantities = any(map(names_a_quantity, nodes(relation)))
     if isinstance(relation, Counts) or (isinstance(relation, Bounded) and isinstance(relation.quantity, str)):
         if claim.program is None:
@@ -196,32 +224,32 @@ def decide(claim: Claim) -> Finding | None:
         return None
     match relation:
         case Bounded():
-            return _bounded(claim, relation)
+            return _bounded(claim, relation, allowed)
         case Counts():
-            return _compared(claim, relation)
+            return _compared(claim, relation, allowed)
         case Compares() if not claim.variables:
-            inline = _Inliner(claim, claim.unit)
+            inline = _Inliner(claim, claim.unit, allowed)
             plain = over(relation, inline)
             found = findings(inline.sized, plain, (inline.grade, inline.grade))
-            counts = "; ".join(f"{name} = {text}" for name, text in inline.numbers) if inline.sized.sizes else ""
-            detail = "; ".join(filter(None, [found.detail, counts]))
+            counts = [f"{name} = {subject.text}" for name, subject in inline.seen.items() if inline.sized.sizes]
+            detail = "; ".join(filter(None, [found.detail, *counts]))
             return replace(found, engine=ENGINE, detail=detail, numbers=inline.numbers)
     return None
 
 
-def _bounded(claim: Claim, relation: Bounded) -> Finding:
-    judgement, inline, subject = _judged(claim, relation)
+def _bounded(claim: Claim, relation: Bounded, allowed: Allowed) -> Finding:
+    judgement, inline, subject = _judged(claim, relation, allowed)
     if judgement.holds:
         detail = "; ".join(subject.text for subject in inline.seen.values()) if subject is None else subject.text
         named = "" if subject is None or relation.quantity == "cost" else f"{relation.quantity} = "
         return Finding("holds", inline.grade, named + detail, "order", numbers=inline.numbers)
     peak = f"; peak = {subject.text}" if relation.quantity == "peak" and subject else ""
-    return refuted(_with_variants(claim, relation, judgement), inline.grade, peak, inline.numbers)
+    return refuted(_with_variants(claim, relation, judgement, allowed), inline.grade, peak, inline.numbers)
 
 
-def _judged(claim: Claim, relation: Bounded) -> tuple[Judgement, _Inliner, Counted | None]:
+def _judged(claim: Claim, relation: Bounded, allowed: Allowed) -> tuple[Judgement, _Inliner, Counted | None]:
     """The answer to an order, and what was counted for it."""
-    inline = _Inliner(claim, TOTAL)
+    inline = _Inliner(claim, TOTAL, allowed)
     subject = None
     if isinstance(relation.quantity, str):
         subject = inline.quantity(str(claim.program), relation.quantity)
@@ -244,7 +272,7 @@ def _printed_terms(parts: Sequence[Polynomial], order: Sequence[str]) -> list[tu
     return list(found.items())
 
 
-def _with_variants(claim: Claim, relation: Bounded, judgement: Judgement) -> Judgement:
+def _with_variants(claim: Claim, relation: Bounded, judgement: Judgement, allowed: Allowed) -> Judgement:
     """The suggestions, with another kernel or memory that would satisfy the bound."""
     others = []
     if relation.quantity == "traffic" and claim.kernel == "unfused":
@@ -253,7 +281,7 @@ def _with_variants(claim: Claim, relation: Bounded, judgement: Judgement) -> Jud
         others.append(("memory: streamed", replace(claim, memory="streamed")))
     for text, other in others:
         try:
-            found, _, _ = _judged(other, relation)
+            found, _, _ = _judged(other, relation, allowed)
         except Undecided:
             continue
         if found.holds:
@@ -261,16 +289,17 @@ def _with_variants(claim: Claim, relation: Bounded, judgement: Judgement) -> Jud
     return judgement
 
 
-def _compared(claim: Claim, relation: Counts) -> Finding:
+def _compared(claim: Claim, relation: Counts, allowed: Allowed) -> Finding:
     """A quantity against an expression."""
-    inline = _Inliner(claim, claim.unit)
+    inline = _Inliner(claim, claim.unit, allowed)
     subject = inline.quantity(str(claim.program), relation.quantity)
     right = inline(relation.right)
     sizes = Sizes.of(inline.sized)
     answer = compared(subject.node, relation.comparison, right, sizes, relation.within)
     (number,) = magnitude(right).sums[:1]
     if not subject.sizes and not set(number) - {()}:
-        return _number(claim, relation, subject, number.get((), Fraction(0)))
+        found = _number(claim, relation, max(part.coefficient() for part in subject.parts), number.get((), Fraction(0)))
+        return replace(found, grade=inline.grade, numbers=found.numbers + inline.elsewhere)
     if answer.proof:
         detail = subject.text if relation.comparison == "==" else f"{subject.text}; {answer.proof}"
         return Finding("holds", inline.grade, detail, ENGINE, numbers=inline.numbers)
@@ -278,9 +307,8 @@ def _compared(claim: Claim, relation: Counts) -> Finding:
     return replace(found, engine=ENGINE, numbers=inline.numbers)
 
 
-def _number(claim: Claim, relation: Counts, subject: Counted, right: Fraction) -> Finding:
+def _number(claim: Claim, relation: Counts, value: Fraction, right: Fraction) -> Finding:
     """A number against a number."""
-    (value,) = (part.coefficient() for part in subject.parts)
     holds = met(value, relation.comparison, right, relation.within)
     if relation.comparison == "==":
         detail = fraction_text(value) + (f", {percent(value, right)} off" if value != right and right else "")
@@ -289,23 +317,25 @@ def _number(claim: Claim, relation: Counts, subject: Counted, right: Fraction) -
         detail = f"{fraction_text(value)} {sign} {fraction_text(right)}"
     pair = ((relation.quantity, fraction_text(value)),)
     if holds:
-        return Finding("holds", subject.grade, detail, ENGINE, numbers=pair)
-    return Finding("refuted", subject.grade, detail + _siblings(claim, relation, right), ENGINE, pair, numbers=pair)
+        return Finding("holds", "", detail, ENGINE, numbers=pair)
+    return Finding("refuted", "", detail + _siblings(claim, relation, right), ENGINE, pair, numbers=pair)
 
 
 def _siblings(claim: Claim, relation: Counts, right: Fraction) -> str:
-    """Other programs of the same family that satisfy the relation: (v1.5: 4089184256)."""
+    """Other programs of the same family, of ours, that satisfy the relation: (v1.5: 4089184256)."""
+    if claim.program not in PROGRAMS:
+        return ""
     family = f"{str(claim.program).rpartition('.')[0]}."
     found = []
     for name, program in PROGRAMS.items():
         if name.startswith(family) and name != claim.program and not program.sizes:
             try:
-                (part,) = counted(program, relation.quantity, claim, claim.unit).parts
+                (part,) = counted(name, relation.quantity, claim, claim.unit, Allowed()).parts
             except Undecided:
                 continue
             if met(part.coefficient(), relation.comparison, right, relation.within):
-                version = re.sub(r"(?<=[0-9])_(?=[0-9])", ".", name.removeprefix(family))  # v1_5 is v1.5
-                found.append(f"{version}: {fraction_text(part.coefficient())}")
+                variant = re.sub(r"(?<=[0-9])_(?=[0-9])", ".", name.removeprefix(family))  # v1_5 is v1.5
+                found.append(f"{variant}: {fraction_text(part.coefficient())}")
     return f" ({', '.join(found)})" if found else ""
 
 

@@ -4,10 +4,11 @@ Each maximum, minimum, absolute value and relu is split into its cases. In every
 relation are linear comparisons: no solution in any case proves the claim, a solution in one refutes it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
+from math import gcd, lcm
 
 from likewise.claims.algebra.exponomials import number_power
 from likewise.claims.growth.linear import Certificate, Form, Row, small_solution, solve
@@ -254,17 +255,17 @@ def _cases(claim: Claim, sizes: dict[str, int], read: Callable[[_Case], object])
 
 def _search(claim: Claim, relation: Compares, sizes: dict[str, int]) -> tuple[dict[str, Fraction], Link] | int:
     """A point and the link it breaks at these sizes, or the number of cases without; 0 if nothing is allowed there."""
-    whole = {size.name for size in claim.sizes} | {v.name for v in claim.variables if isinstance(v.kind, Integers)}
+    whole = _whole(claim)
     count, possible, only_fractions = 0, False, False
     for case in _cases(claim, sizes, lambda case: (case.assumed(), case.links(relation.chain))):
         count += 1
         rows, links = case.assumed(), case.links(relation.chain)
         rows += case.guards
-        possible = possible or not isinstance(solve(rows), Certificate)
+        possible = possible or not (isinstance(solve(rows), Certificate) or indivisible(rows, whole))
         for link in links:
             for negation in _negations(link, relation.within):
                 point = small_solution([*rows, *negation], case.unknowns())
-                if isinstance(point, Certificate):
+                if isinstance(point, Certificate) or indivisible([*rows, *negation], whole):
                     continue
                 if all(point[name].denominator == 1 for name in whole & point.keys()):
                     return point, link
@@ -272,6 +273,26 @@ def _search(claim: Claim, relation: Compares, sizes: dict[str, int]) -> tuple[di
     if only_fractions:
         raise Undecided("broken by fractions; whole numbers were not found")
     return count if possible else 0
+
+
+def _whole(claim: Claim) -> set[str]:
+    """What is a whole number: sizes, and variables in Z or a range of it."""
+    return {size.name for size in claim.sizes} | {v.name for v in claim.variables if isinstance(v.kind, Integers)}
+
+
+def indivisible(rows: Iterable[Row], whole: Collection[str]) -> bool:
+    """Whether an equation in whole numbers has no solution: a number divides all of it but its constant.
+
+    >>> indivisible([Row(Form({"n": Fraction(4), "m": Fraction(2)}, Fraction(-7)), "==")], ["n", "m"])  # 4n + 2m = 7
+    True
+    """
+    for row in rows:
+        numbers = list(row.form.coefficients.values())
+        if row.comparison == "==" and numbers and set(row.form.coefficients) <= {*whole}:
+            common = lcm(*(number.denominator for number in numbers))
+            if (row.form.constant * common / gcd(*(int(number * common) for number in numbers))).denominator > 1:
+                return True
+    return False
 
 
 def impossible(claim: Claim) -> bool:
@@ -292,8 +313,11 @@ def impossible(claim: Claim) -> bool:
 def _possible(claim: Claim) -> bool | None:
     """Whether linear assumptions have a common solution; None if one is not linear, or there are too many cases."""
     try:
-        cases = list(_cases(claim, {}, _Case.assumed))
-        return any(not isinstance(solve([*case.assumed(), *case.guards]), Certificate) for case in cases)
+        for case in list(_cases(claim, {}, _Case.assumed)):
+            rows = [*case.assumed(), *case.guards]
+            if not isinstance(solve(rows), Certificate) and not indivisible(rows, _whole(claim)):
+                return True
+        return False
     except (_Foreign, Undecided):
         return None
 

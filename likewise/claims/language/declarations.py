@@ -25,7 +25,7 @@ from likewise.claims.language.claim import (
     Uniform,
     Variable,
 )
-from likewise.claims.language.expressions import QUANTITIES, chain, comparison, dotted_name, expression, items
+from likewise.claims.language.expressions import QUANTITIES, chain, comparison, expression, items, program_name
 from likewise.claims.language.tokens import Reader, Unparsed, decimals, number
 from likewise.claims.language.tree import PRECEDENCE
 
@@ -207,7 +207,7 @@ def _bounded(reader: Reader, quantity: "str | object") -> Bounded:
 def _run(reader: Reader) -> Runs:
     reader.take()
     reader.want("(")
-    program = dotted_name(reader)
+    program = program_name(reader)
     arguments = []
     while reader.skip(","):
         arguments.append(expression(reader))

@@ -81,12 +81,16 @@ def items(reader: Reader, item: Callable[[Reader], Part], closing: str) -> tuple
     return tuple(found)
 
 
-def dotted_name(reader: Reader) -> str:
-    """attention.softmax."""
-    parts = [reader.name()]
-    while reader.skip("."):
-        parts.append(reader.name())
-    return ".".join(parts)
+def program_name(reader: Reader) -> str:
+    """attention.softmax or, for a function of a file, nets/small.py:step."""
+    name = reader.name()
+    while reader.at(".", "/"):
+        name += reader.take().text + reader.name()
+    if name.endswith(".py") and reader.skip(":"):
+        return f"{name}:{reader.name()}"
+    if "/" in name or reader.at(":"):
+        reader.refuse("a function of a file, as in net.py:step")
+    return name
 
 
 def _prefix(reader: Reader, depth: int) -> Node:
@@ -130,7 +134,7 @@ def _atom(reader: Reader, depth: int) -> Node:
     if not reader.skip("("):
         return Name(name)
     if name in QUANTITIES:
-        program = dotted_name(reader)
+        program = program_name(reader)
         reader.want(")")
         return Call(name, (Name(program),))
     return _call(name, items(reader, lambda inner_reader: _argument(inner_reader, inner), ")"))

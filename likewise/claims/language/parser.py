@@ -27,7 +27,7 @@ from likewise.claims.language.claim import (
     Variable,
 )
 from likewise.claims.language.declarations import constant, relation, size, source, variables
-from likewise.claims.language.expressions import QUANTITIES, Definitions, chain, dotted_name, expression, items
+from likewise.claims.language.expressions import QUANTITIES, Definitions, chain, expression, items, program_name
 from likewise.claims.language.limits import SOURCE
 from likewise.claims.language.tokens import Reader, Unparsed
 from likewise.claims.language.tree import FUNCTIONS, Call, Chain, Node, children, names
@@ -122,7 +122,7 @@ class _Draft:
         elif name == "assert":
             self.relation = relation(reader, self._declared())
         elif name == "of":
-            self.fields["program"] = dotted_name(reader)
+            self.fields["program"] = program_name(reader)
         elif name in NUMBERS:
             self.fields[name] = NUMBERS[name](reader)
         else:

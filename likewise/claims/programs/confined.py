@@ -7,7 +7,6 @@ beside the claim, is run only where code is allowed, and then in a process that 
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isinf, isnan, prod
-from pathlib import Path
 from typing import Any
 
 from likewise.claims.arithmetic.cited import Compared, number_text
@@ -16,13 +15,12 @@ from likewise.claims.language.claim import Between, Claim, Integers, OneOf, Real
 from likewise.claims.language.expressions import rebuilt
 from likewise.claims.language.limits import ELEMENTS, SIZE
 from likewise.claims.language.tree import Join, Name, Node, Number, names
-from likewise.claims.programs.confinement import Code, run_confined
+from likewise.claims.programs.confinement import OFF, Code, printable, program_file, run_confined
 from likewise.claims.programs.demonstrations import DEMONSTRATIONS
 from likewise.claims.programs.inside import attempt, built
 from likewise.claims.shape.shapes import distinct_sizes
 from likewise.claims.verdict import Finding, Undecided
 
-OFF = "code claims are off; --allow-code runs them"
 OURS_TO_BLAME = ("OSError", "MemoryError", "ImportError", "can't allocate memory", "can't start new thread")
 
 
@@ -47,22 +45,6 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
     found = Judged(relation, outcome, inputs.text(relation.arguments), sizes).finding()
     numbers = (("confinement", confinement),) if confinement else ()
     return Finding(found.verdict, found.grade, found.detail, "run", witness=found.witness, numbers=numbers)
-
-
-def program_file(name: str, folder: str) -> tuple[Path, str]:
-    """`net.forward` is the function forward of net.py in the folder of the claim, and of nowhere else."""
-    *parts, attribute = name.split(".")
-    if any(part.startswith("_") or not part.isidentifier() for part in [*parts, attribute]):
-        raise Undecided(f"{name} names something private")
-    if not folder or not parts:
-        raise Undecided(
-            f"there is no program {name}: not one of ours, and the claim has no file beside which it stands"
-        )
-    home = Path(folder).resolve()
-    file = home.joinpath(*parts).with_suffix(".py").resolve()
-    if not file.is_file() or not file.is_relative_to(home):
-        raise Undecided(f"there is no program {name}: not one of ours, and no {'/'.join(parts)}.py beside the claim")
-    return file, attribute
 
 
 @dataclass(frozen=True)
@@ -212,8 +194,3 @@ def parsed(text: str) -> Fraction | float:
 def shortened(value: Fraction | float) -> str:
     """A few digits."""
     return number_text((value, value)) if isinstance(value, Fraction) else str(value)
-
-
-def printable(text: str) -> str:
-    """One line without control characters, not too long: it was written by the code."""
-    return "".join(letter for letter in text.split("\n")[0] if letter.isprintable())[:200]

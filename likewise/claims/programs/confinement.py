@@ -11,14 +11,20 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import likewise
 from likewise.claims.verdict import Undecided
 
+OFF = "code claims are off; --allow-code runs them"
+LOADING = 60.0  # seconds that our own part of the process may take on a busy machine, before it turns to the code
 CLOCK = 3.0  # a budget is processor time; so many times that may pass on the clock
 LONGEST_ANSWER = 1 << 20  # bytes
 LONGEST_SOURCE = 1 << 20
+HOME = str(Path(likewise.__file__).parents[1])
+MALFORMED = "the answer of the code was not of the agreed form"
 INSIDE = str(Path(__file__).with_name("inside.py"))
 ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"} | dict.fromkeys(
     ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"], "1"
@@ -28,18 +34,49 @@ LAYERS = {"files": "no files", "network": "no network", "processes": "no process
 
 @dataclass(frozen=True)
 class Code:
-    """A function of a file, with descriptions of its inputs."""
+    """A function of a file: called with inputs of these descriptions or, with quantities, counted."""
 
     file: Path
     attribute: str
     arguments: tuple[dict[str, Any], ...] = ()
+    quantities: tuple[str, ...] = ()
+
+    @cached_property
+    def source(self) -> str:
+        """The text of the file, read once."""
+        try:
+            if self.file.stat().st_size > LONGEST_SOURCE:
+                raise Undecided(f"{self.file.name} is longer than {LONGEST_SOURCE} bytes")
+            return self.file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise Undecided(f"{self.file.name} cannot be read: {type(error).__name__}") from None
+
+
+def program_file(name: str, folder: str) -> tuple[Path, str]:
+    """`net.forward` and `net.py:forward` are the function forward of net.py beside the claim, and of nowhere else."""
+    place, _, attribute = name.rpartition(":" if ":" in name else ".")
+    parts = place.removesuffix(".py").split("/") if ":" in name else list(filter(None, place.split(".")))
+    if any(part.startswith("_") or not part.isidentifier() for part in [*parts, attribute]):
+        raise Undecided(f"{name} names something private")
+    if not folder or not parts:
+        raise Undecided(
+            f"there is no program {name}: not one of ours, and the claim has no file beside which it stands"
+        )
+    home = Path(folder).resolve()
+    file = home.joinpath(*parts).with_suffix(".py").resolve()
+    if not file.is_file() or not file.is_relative_to(home):
+        raise Undecided(f"there is no program {name}: not one of ours, and no {'/'.join(parts)}.py beside the claim")
+    return file, attribute
 
 
 def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
-    """What came of the call, as `inside.attempt` says it, and which layers held; Undecided if nothing came."""
+    """What came of the code, as `inside.attempt` says it, and which layers held; Undecided if nothing came.
+
+    What a counted function returned is any map: it has to be judged by who asked.
+    """
     if os.name != "posix":
         raise Undecided("code claims need a POSIX system, for its limits")
-    source = _source(code.file)
+    source = code.source
     with tempfile.TemporaryDirectory() as folder:
         reader, writer = os.pipe()
         key = secrets.token_hex()
@@ -53,6 +90,8 @@ def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
             "source": source,
             "attribute": code.attribute,
             "arguments": code.arguments,
+            "quantities": code.quantities,
+            "home": HOME,
         }
         with tempfile.TemporaryFile() as asked:
             asked.write(json.dumps(request).encode())
@@ -69,40 +108,35 @@ def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
             )
         os.close(writer)
         try:
-            answer = _listen(reader, CLOCK * seconds)
+            answer = _listen(reader, LOADING, CLOCK * seconds)
         finally:
             os.close(reader)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    return _understood(answer, process.returncode, key)
+    return _understood(answer, process.returncode, key, is_count=bool(code.quantities))
 
 
-def _source(file: Path) -> str:
-    try:
-        if file.stat().st_size > LONGEST_SOURCE:
-            raise Undecided(f"{file.name} is longer than {LONGEST_SOURCE} bytes")
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Undecided(f"{file.name} cannot be read: {type(error).__name__}") from None
+def _listen(reader: int, loading: float, seconds: float) -> bytes:
+    """Everything up to the end of the process, within the time and up to the longest answer.
 
-
-def _listen(reader: int, seconds: float) -> bytes:
-    """Everything up to the end of the process, within the time and up to the longest answer."""
-    ends, heard = time.monotonic() + seconds, b""
+    The first line is our own; the time of the code starts after it.
+    """
+    ends, heard = time.monotonic() + loading, b""
     while True:
         left = ends - time.monotonic()
         if left <= 0 or not select.select([reader], [], [], left)[0]:
-            raise Undecided(f"the code was still running after {seconds:.2g} s")
+            raise Undecided(f"the code was still running after {seconds:.2g} s" if heard else "the code was not loaded")
         chunk = os.read(reader, 1 << 16)
         if not chunk:
             return heard
+        ends = ends if heard else time.monotonic() + seconds
         heard += chunk
         if len(heard) > LONGEST_ANSWER:
             raise Undecided(f"the code answered with more than {LONGEST_ANSWER} bytes")
 
 
-def _understood(answer: bytes, status: int, key: str) -> tuple[dict[str, Any], str]:
+def _understood(answer: bytes, status: int, key: str, *, is_count: bool = False) -> tuple[dict[str, Any], str]:
     """Two lines of the agreed form, the last with the key, and nothing else: the code may have written lines itself."""
     lines = answer.splitlines()
     if len(lines) < 2:
@@ -113,12 +147,13 @@ def _understood(answer: bytes, status: int, key: str) -> tuple[dict[str, Any], s
         outcome = last["outcome"]
         granted = {name: layers[name] is True for name in LAYERS}
         returned, raised = outcome.get("returned"), outcome.get("raised")
-        known = outcome == {"missing": True} or _is_returned(returned) or _is_raised(raised, outcome.get("message"))
+        known = outcome == {"missing": True} or _is_raised(raised, outcome.get("message"))
+        known = known or (isinstance(returned, dict) if is_count else _is_returned(returned))
         known = known and last["key"] == key
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         known, granted, outcome = False, {}, {}
     if not known:
-        raise Undecided("the answer of the code was not of the agreed form")
+        raise Undecided(MALFORMED)
     held = ", ".join(text for name, text in LAYERS.items() if granted[name])
     missing = ", ".join(text.removeprefix("no ") for name, text in LAYERS.items() if not granted[name])
     trusted = f"; {missing} not forbidden by this system, so the code was trusted" if missing else ""
@@ -134,3 +169,8 @@ def _is_returned(found: Any) -> bool:
 
 def _is_raised(kinds: Any, message: Any) -> bool:
     return isinstance(kinds, list) and bool(kinds) and all(isinstance(kind, str) for kind in [*kinds, message])
+
+
+def printable(text: str) -> str:
+    """One line without control characters, not too long: it was written by the code."""
+    return "".join(letter for letter in text.split("\n")[0] if letter.isprintable())[:200]

@@ -1,17 +1,20 @@
 """The inside of a confined process: give up what code of a claim has no need of, run it, say what came of it.
 
-It is started as a script by `python -I` and imports nothing of ours; `confinement` is its other side. A layer that the
-system refuses is reported as missing, so that a verdict can say so.
+It is started as a script by `python -I` and imports nothing of ours but, where code is to be counted, what counts it;
+`confinement` is its other side. A layer that the system refuses is reported as missing, so that a verdict can say so.
 """
 
 import contextlib
 import ctypes
+import inspect
 import json
 import os
 import platform
 import signal
 import sys
+import time
 import types
+from collections.abc import Callable
 from typing import Any
 
 MEMORY = 2 << 30  # bytes of address space; torch on the CPU takes 0.6 GB of it
@@ -31,7 +34,7 @@ def built(spec: dict[str, Any]) -> Any:
     return torch.randn(spec["dims"], generator=torch.Generator().manual_seed(spec["seed"]))
 
 
-def attempt(function: Any, arguments: list[Any]) -> dict[str, Any]:
+def attempt(function: Any, arguments: list[Any], *, is_plain: bool = False) -> dict[str, Any]:
     """What came of a call: what it returned or what it raised, as plain data."""
     try:
         value = function(*arguments)
@@ -40,6 +43,8 @@ def attempt(function: Any, arguments: list[Any]) -> dict[str, Any]:
         with contextlib.suppress(BaseException):  # a message may fail to print
             return {"raised": kinds, "message": str(error)[:MESSAGE]}
         return {"raised": kinds, "message": ""}
+    if is_plain:
+        return {"returned": value}
     with contextlib.suppress(BaseException):
         return {"returned": encoded(value)}
     return {"returned": {"kind": type(value).__name__, "numbers": None, "scalar": False}}
@@ -66,12 +71,36 @@ def encoded(value: Any) -> dict[str, Any]:
     return {"kind": kind[:100], "numbers": numbers, "scalar": scalar}
 
 
+def loaded_counter(home: str) -> Callable[..., Any]:
+    """What counts, from the folder that holds our package; used once, for that loads parts of torch."""
+    sys.path.insert(0, home)
+    import torch
+
+    from likewise.cost import cost, cost_polynomial
+
+    sys.path.remove(home)
+    torch.set_num_threads(1)
+    cost(torch.sin, torch.empty(1))
+    return cost_polynomial
+
+
+def grown(make: Any, quantities: list[str], counter: Callable[..., Any]) -> dict[str, Any]:
+    """Polynomials of what `make` makes of its sizes; a term is its factors and the two parts of a fraction."""
+    sizes = list(inspect.signature(make).parameters)
+    found = counter(make, sizes, quantities=quantities)
+    polynomials = [
+        [[[factors, value.numerator, value.denominator] for factors, value in part.terms.items()] for part in parts]
+        for parts in (found.polynomials[quantity] for quantity in quantities)
+    ]
+    return {"sizes": sizes, "polynomials": polynomials, "grid": found.grid, "hold_outs": found.hold_outs}
+
+
 def limit(seconds: float) -> None:
     """Bound time, memory, files and processes of this process."""
     import resource
 
     bounds = {
-        resource.RLIMIT_CPU: int(seconds) + 1,
+        resource.RLIMIT_CPU: int(time.process_time() + seconds) + 1,
         resource.RLIMIT_AS: MEMORY,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_NOFILE: FILES,
@@ -174,8 +203,8 @@ def forbid_calls(libc: ctypes.CDLL) -> bool:
     return libc.prctl(22, 2, ctypes.byref(filter_), 0, 0) == 0
 
 
-def confine(seconds: float, parent: int) -> dict[str, bool]:
-    """Every layer there is, and which of them the system granted."""
+def confine(seconds: float, parent: int, readable: list[str]) -> dict[str, bool]:
+    """Every layer there is, and which of them the system granted; what is readable beyond the system's own is named."""
     limit(seconds)
     if sys.platform != "linux":
         return {"files": False, "network": False, "processes": False}
@@ -183,7 +212,7 @@ def confine(seconds: float, parent: int) -> dict[str, bool]:
     end_with_parent(libc, parent)
     apart = leave_network(libc)
     libc.prctl(38, 1, 0, 0, 0)  # no program it starts may gain a right; what follows asks for this
-    readable = [os.getcwd(), *sys.path, sys.prefix, sys.base_prefix, *SYSTEM]
+    readable = [os.getcwd(), *readable, *sys.path, sys.prefix, sys.base_prefix, *SYSTEM]
     files = forbid_files(libc, list(dict.fromkeys(filter(None, readable))))
     calls = forbid_calls(libc)
     return {"files": files, "network": apart or calls, "processes": calls}
@@ -198,15 +227,19 @@ SYSTEM = (
 def main() -> None:
     """One request on standard input; two lines on the pipe: the layers, then the outcome."""
     request = json.loads(sys.stdin.read())
-    pipe = request["pipe"]
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())  # or code could go back and read the key
+    pipe, home = request["pipe"], request["home"]
     key = request.pop("key")  # code that writes to the pipe does not know it, unless it searches this process for it
-    _say(pipe, confine(request["seconds"], request["parent"]))
-    _say(pipe, {"key": key, "outcome": outcome(request)})
+    counter = loaded_counter(home) if request["quantities"] else None
+    package = [os.path.join(home, "likewise")] if counter else []
+    _say(pipe, confine(request["seconds"], request["parent"], package))
+    _say(pipe, {"key": key, "outcome": outcome(request, counter)})
     os._exit(0)
 
 
-def outcome(request: dict[str, Any]) -> dict[str, Any]:
-    """Load the source as a module of its own, call the function that was named."""
+def outcome(request: dict[str, Any], counter: Callable[..., Any] | None) -> dict[str, Any]:
+    """Load the source as a module of its own; call the function that was named, or count what it makes."""
     module = types.ModuleType(request["module"])
     sys.modules[request["module"]] = module
     loaded = attempt(lambda: exec(compile(request["source"], request["file"], "exec"), vars(module)), [])
@@ -215,6 +248,8 @@ def outcome(request: dict[str, Any]) -> dict[str, Any]:
     function = vars(module).get(request["attribute"])
     if not callable(function):
         return {"missing": True}
+    if counter:
+        return attempt(grown, [function, request["quantities"], counter], is_plain=True)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     return attempt(function, [built(spec) for spec in request["arguments"]])
