@@ -145,8 +145,9 @@ def main(
     console.print(str(plan_depth(model, support, queries, **options)), markup=False, highlight=False)
     with suppress(OSError):
         CLEAR.write_text("5")
+    began = time.process_time()
     found = prediction_depth(model, support, queries, sample=1000 // part, **options)
-    peak = peak_bytes()
+    peak, processor = peak_bytes(), time.process_time() - began
     theirs, ours, complaints = peer_seconds(model, support, queries)
     if complaints:
         console.print("\n".join(complaints), style="red")
@@ -158,7 +159,7 @@ def main(
         "part": part,
         "steps": steps,
         "demands": [each.facts() for each in wanted],
-        "run": facts(found),
+        "run": facts(found) | {"processor_seconds": processor},
         "one_layer": {"layer": COMPARED, "scikit-learn_seconds": theirs, "likewise_seconds": ours},
     }
     if part == 1:
@@ -166,6 +167,7 @@ def main(
     console.print(facts(found))
     for each in wanted:
         console.print(f"{each.promise}: {each.measured:.3g}{each.unit}, asked {each.bound:g} {each.note}", markup=False)
+    console.print(f"{processor:.1f} s of processor time; busy machines stretch the clock", markup=False)
     console.print(f"{COMPARED} alone: scikit-learn {theirs:.1f} s, ours {ours:.1f} s", markup=False)
     raise typer.Exit(1 if any(each.holds is False for each in wanted) else 0)
 

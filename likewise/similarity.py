@@ -145,7 +145,7 @@ def nearest(
             indices[left], squared[left] = _by_differences(some, y, k, hidden[left], support)
             break
         tell = progress if number == 0 else None
-        candidates, bounds = _by_products(some, y, min(k + EXTRA, count), hidden[left], centre.to(dtype), support, tell)
+        candidates, bounds = _by_products(some, y, min(k + EXTRA, count), centre.to(dtype), support, tell)
         measured = _measured(some, y, candidates, support).masked_fill(candidates == hidden[left, None], torch.inf)
         order = measured.sort(dim=1, stable=True).indices[:, :k]
         indices[left], squared[left] = candidates.gather(1, order), measured.gather(1, order)
@@ -157,7 +157,6 @@ def _by_products(
     x: Float[Tensor, "n K"],
     y: Rows,
     count: int,
-    hidden: Int64[Tensor, "n"],
     centre: Float[Tensor, "K"],
     support: int,
     progress: Callable[[float], None] | None,
@@ -178,7 +177,6 @@ def _by_products(
             queries = x[rows].to(dtype) - centre
             squares[rows] = _squares(queries) * kept
             bounds = torch.addmm(squares_y, queries, block.mT, alpha=-2)
-            _hide(bounds, hidden[rows] - start)
             near = bounds.topk(min(count, len(block)), dim=1, largest=False)
             values = torch.cat([least[rows], near.values], dim=1)
             places = torch.cat([where[rows], near.indices + start], dim=1)

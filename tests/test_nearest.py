@@ -124,9 +124,7 @@ def test_smallest_columns_are_those_of_a_stable_sort(rows: list[list[int]], k: i
 def test_the_lower_bound_holds_for_every_pair() -> None:
     """Candidates are those of least bound; the next bound must not exceed any distance that is left."""
     x, y = draw(31, 301), draw(211, 301)
-    candidates, bounds = similarity._by_products(
-        x, y, 7, torch.full((31,), -1), torch.zeros(301), similarity.SUPPORT, None
-    )
+    candidates, bounds = similarity._by_products(x, y, 7, torch.zeros(301), similarity.SUPPORT, None)
     squared = (x.double()[:, None] - y.double()).square().sum(-1)
     left = squared.scatter(1, candidates, torch.inf).amin(dim=1)
     assert (bounds <= left).all()
@@ -153,3 +151,9 @@ def test_wrong_arguments_are_refused(change: dict, message: str) -> None:
 def test_rows_of_another_width_are_refused() -> None:
     with pytest.raises(ValueError, match=re.escape("nearest: y must have the width of x, 5; got 3.")):
         nearest(draw(N, 5), draw(M, 3), k=1)
+
+
+def test_differences_are_taken_in_double() -> None:
+    """1 - 1e-8 and 1 + 1e-8 are both 1 in single precision; the second row is the nearer."""
+    found = nearest(torch.tensor([[1.0]]), torch.tensor([[-1e-8], [1e-8]]), k=2)
+    assert found.indices.tolist() == [[1, 0]]

@@ -151,7 +151,8 @@ def _allocated(store: OnDisk) -> BinaryIO:
     """The file at its full size, so that a disk that is too small says so now."""
     handle = store.path.open("wb")
     try:
-        if size := store.shape[0] * store.shape[1] * store.dtype.itemsize:
+        size = store.shape[0] * store.shape[1] * store.dtype.itemsize
+        if size and hasattr(os, "posix_fallocate"):
             os.posix_fallocate(handle.fileno(), 0, size)
     except BaseException:
         handle.close()

@@ -9,6 +9,7 @@ from likewise.similarity import EXTRA, QUERIES, SUPPORT
 
 LEAST = 64  # rows at a time below which it is not worth trying
 MAX_MEMORY = 4 << 30
+PLACES = {"memory": "in memory", "disk": "on disk"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Plan:
         head += f"{_size(self.memory)} in memory (limit {_size(self.max_memory)}), {_size(self.disk)} on disk"
         wide = max(len(layer.name) for layer in self.layers)
         lines = [
-            f"{each.name:{wide}}  {each.width:>7,} wide  {_size(each.bytes):>8} in {each.place:6}  "
+            f"{each.name:{wide}}  {each.width:>7,} wide  {_size(each.bytes):>8} {PLACES[each.place]:9}  "
             f"{each.queries:>6,} x {each.support:>5,} rows at a time  {each.multiply_adds:.1e} multiply-adds at most"
             for each in self.layers
         ]

@@ -75,6 +75,7 @@ def test_too_little_memory_is_refused_with_what_is_needed() -> None:
 def test_a_plan_is_printed_as_a_table() -> None:
     lines = str(large()).splitlines()
     assert lines[0].startswith("10,000 queries against 50,000 training examples, at most ")
-    assert lines[1].startswith("input      3,072 wide  737.3 MB in ")
+    assert lines[1].startswith("input      3,072 wide  737.3 MB in memory ")
+    assert lines[2].startswith("block0    16,384 wide    3.9 GB on disk ")
     assert len(lines) == 1 + len(RESNET20)
     assert "on disk" in lines[0]
