@@ -19,6 +19,7 @@ from likewise.metric.rates import (
 )
 from likewise.metric.sampler import IdentitySampler
 from likewise.metric.triplet import Triplets, triplet_loss
+from likewise.metric.two_covariance import TwoCovariance, two_covariance
 
 __all__ = [
     "AllPairs",
@@ -32,6 +33,7 @@ __all__ = [
     "Shares",
     "Threshold",
     "Triplets",
+    "TwoCovariance",
     "Verification",
     "all_pairs",
     "batch_all_loss",
@@ -47,5 +49,6 @@ __all__ = [
     "threshold_for",
     "tightened",
     "triplet_loss",
+    "two_covariance",
     "verification",
 ]

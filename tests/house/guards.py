@@ -100,6 +100,7 @@ FILES = {
         "collapse",
         "rates",
         "all_pairs",
+        "two_covariance",
         "cluster",
     ],
 }

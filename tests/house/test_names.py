@@ -93,6 +93,7 @@ NAMES = {
         "Shares",
         "Threshold",
         "Triplets",
+        "TwoCovariance",
         "Verification",
         "all_pairs",
         "batch_all_loss",
@@ -108,6 +109,7 @@ NAMES = {
         "threshold_for",
         "tightened",
         "triplet_loss",
+        "two_covariance",
         "verification",
     ],
     "likewise.networks": [
