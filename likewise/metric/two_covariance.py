@@ -49,23 +49,26 @@ def two_covariance(
     where = "two_covariance"
     require_count(where, "rounds", rounds, least=0)
     require(floor > 0, where, "floor", "be positive", floor)
-    require(len(labels) == len(embeddings), where, "labels", f"have one entry for each of {len(embeddings)}", len(labels))
+    count = len(embeddings)
+    require(len(labels) == count, where, "labels", f"have one entry for each of {count}", len(labels))
     x = embeddings.detach().double()
-    mean = x.mean(0) if len(x) else x.sum(0)
+    mean = x.mean(0) if count else x.sum(0)
     x = x - mean
     _, place, counts = labels.unique(return_inverse=True, return_counts=True)
     people, least = len(counts), floor * x.square().mean() * torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
-    require(1 < people < len(x), where, "labels", "name two identities at least, one of them twice", labels.tolist()[:5])
+    require(
+        1 < people < len(x), where, "labels", "name two identities at least, one of them twice", labels.tolist()[:5]
+    )
     sums = x.new_zeros(people, x.shape[1]).index_add_(0, place, x)
     centres = sums / counts[:, None]
     scatter = x.mT @ x
     between = centres.mT @ centres / people + least
-    within = (scatter - sums.mT @ centres) / (len(x) - people) + least
+    within = (scatter - sums.mT @ centres) / (count - people) + least
     for _ in range(rounds):
         seen, doubt, doubts = _identities(sums, counts, between, within)
         cross = sums.mT @ seen
         between = (seen.mT @ seen + doubt) / people + least
-        within = (scatter - cross - cross.mT + (seen * counts[:, None]).mT @ seen + doubts) / len(x) + least
+        within = (scatter - cross - cross.mT + (seen * counts[:, None]).mT @ seen + doubts) / count + least
     return TwoCovariance(mean, between, within)
 
 
