@@ -1,10 +1,10 @@
 """LFW, "unrestricted, no outside data": ten networks, each trained on the people of nine folds only.
 
-Run it as `python studies/lfw.py --folds 10` with LIKEWISE_LFW set to the deep-funneled images, as a folder or a tar. It
+Run it as `python -m studies.lfw --folds 10` with LIKEWISE_LFW set to the deep-funneled images, as a folder or a tar. It
 goes on where it was stopped, fold by fold; `--render` only writes the page from numbers that are there. Two processes
 may share the work: give each its folds with `--only`.
 
-View 1 comes first. All choices were made there; from it come the weights of the scores and one threshold.
+View 1 comes first. All choices were made there; from it come the weights of the two ways and one threshold.
 """
 
 import json
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from likewise.checks import require
 from likewise.data import Examples, Pair, Preparation, Protocol, held, lfw, lfw_protocol, pair_rows
-from likewise.metric import mean_and_error, two_covariance, verification
+from likewise.metric import mean_and_error, verification
 from likewise.reports.page import write_page
 from studies.lfw_faces import Recipe, canvases, embedded, trained
 from studies.lfw_textures import KINDS, learned, textures
@@ -37,12 +37,7 @@ VIEW_1 = "view 1"
 DIGITS = 5
 Say = Callable[[str], None]
 
-WAYS = {
-    "network, cosine": ("cosine",),
-    "network, cosine and likelihood": ("cosine", "likelihood"),
-    "textures": KINDS,
-    "network and textures": ("cosine", "likelihood", *KINDS),
-}
+WAYS = ("network", "textures", "both")
 
 
 @dataclass(frozen=True)
@@ -107,10 +102,8 @@ def measure(faces: Faces, part: str, people: Sequence[str], pairs: Sequence[Pair
     network = trained(known, faces.canvases[rows], recipe, say=lambda text: say(f"{part}, {text}"))
     vectors = embedded(network, faces.canvases)
     first, second = vectors[pair[:, 0]], vectors[pair[:, 1]]
-    scores = {"cosine": (first * second).sum(1)}
-    scores["likelihood"] = two_covariance(vectors[rows], known.labels).ratios(first, second)
-    for kind in KINDS:
-        described = faces.textures[kind]
+    scores = {"network": (first * second).sum(1)}
+    for kind, described in faces.textures.items():
         model = learned(described[rows], known.labels)
         scores[kind] = model.scores(described[pair[:, 0]], described[pair[:, 1]])
     return Outcome(
@@ -135,14 +128,13 @@ class Found:
 
 
 def judged(outcomes: list[Outcome]) -> list[Found]:
-    """Every way of scoring: each score is divided by its deviation on View 1, and they are added."""
+    """Every way of scoring, by the protocol and with the threshold of View 1."""
     view_1, *folds = outcomes
     require(view_1.part == VIEW_1, "judged", "outcomes", "begin with View 1", view_1.part)
+    same = [torch.tensor(each.same) for each in outcomes]
     found = []
-    for way, names in WAYS.items():
-        weights = {name: 1 / float(torch.tensor(view_1.scores[name]).std()) for name in names}
-        distances = [_distances(each, weights) for each in outcomes]
-        same = [torch.tensor(each.same) for each in outcomes]
+    for way in WAYS:
+        distances = [-scored(way, each, view_1) for each in outcomes]
         first = verification(distances[0], same[0])
         fixed = [_accuracy(distances[k], same[k], first.accuracy_threshold) for k in range(1, len(outcomes))]
         own = []
@@ -154,9 +146,13 @@ def judged(outcomes: list[Outcome]) -> list[Found]:
     return found
 
 
-def _distances(outcome: Outcome, weights: dict[str, float]) -> Tensor:
-    parts = [-weight * torch.tensor(outcome.scores[name], dtype=torch.float64) for name, weight in weights.items()]
-    return torch.stack(parts).sum(0)
+def scored(way: str, outcome: Outcome, view_1: Outcome) -> Tensor:
+    """The pairs' scores: textures add up as likelihoods do; both are the two ways, by their deviations on View 1."""
+    if way == "both":
+        ways = [way for way in WAYS if way != "both"]
+        return sum((scored(way, outcome, view_1) / scored(way, view_1, view_1).std() for way in ways), torch.zeros(()))
+    names = KINDS if way == "textures" else (way,)
+    return torch.tensor([outcome.scores[name] for name in names], dtype=torch.float64).sum(0)
 
 
 def _accuracy(distances: Tensor, same: Tensor, threshold: float) -> float:
@@ -167,9 +163,9 @@ def render(outcomes: list[Outcome], tried: list[list[str]]) -> str:
     """The part of the page that holds numbers."""
     found = judged(outcomes)
     folds = outcomes[1:]
-    lines = ["| way | View 1 | View 2 | threshold of View 1 |", "| --- | ---: | ---: | ---: |"]
+    lines = ["| way | View 1 | area under ROC | View 2 | threshold of View 1 |", "| --- | ---: | ---: | ---: | ---: |"]
     lines += [
-        f"| {each.way} | {each.view_1:.2%} | {_mean(each.folds)} | {_mean(each.fixed)} |".replace("%", " %")
+        f"| {each.way} | {100 * each.view_1:.1f} | {each.area:.4f} | {_mean(each.folds)} | {_mean(each.fixed)} |"
         for each in found
     ]
     lines += ["", *_by_fold(found, folds), "", _made(outcomes), ""]
@@ -186,7 +182,7 @@ def _mean(values: Sequence[float]) -> str:
     if len(values) < 2:
         return "not yet"
     mean, error = mean_and_error(list(values))
-    return f"{mean:.2%} ± {100 * error:.2f}"
+    return f"{100 * mean:.2f} ± {100 * error:.2f}"
 
 
 def _by_fold(found: list[Found], folds: list[Outcome]) -> list[str]:
