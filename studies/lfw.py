@@ -213,7 +213,9 @@ def filled(page: str, region: str) -> str:
 
 def main(
     folds: Annotated[int, typer.Option(min=0, max=10, help="How many of the ten folds.")] = 10,
-    only: Annotated[list[int] | None, typer.Option(min=1, max=10, help="Only this fold; may be repeated.")] = None,
+    only: Annotated[
+        list[int] | None, typer.Option(min=1, max=10, help="Only this fold, without View 1; may be repeated.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Fewer, to see that it works; needs --out.")] = None,
     only_render: Annotated[bool, typer.Option("--render", help="Only write the page from numbers there are.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the numbers.")] = RESULTS,
@@ -231,9 +233,12 @@ def main(
         torch.set_num_threads(threads)
         out.mkdir(parents=True, exist_ok=True)
         recipe = Recipe() if epochs is None else Recipe(epochs=epochs, rounds=epochs)
-        wanted = [None, *((number - 1 for number in only) if only else range(folds))]
+        wanted = [number - 1 for number in only] if only else [None, *range(folds)]
         run(numbers, wanted, recipe, lambda text: console.print(text, highlight=False))
     outcomes = read(numbers)
+    if not outcomes or outcomes[0].part != VIEW_1:
+        console.print("View 1 is not there yet: no page.")
+        return
     tried = json.loads((RESULTS / "lfw_tried.json").read_text(encoding="utf-8"))
     if out == RESULTS:
         write_page(PAGE, filled(PAGE.read_text(encoding="utf-8"), render(outcomes, tried)))

@@ -33,14 +33,14 @@ class Recipe:
     dropout: float = 0.2
     decay: float = 0.05
     # classes
-    epochs: int = 30
+    epochs: int = 40
     batch: int = 128
     most: int = 15  # images of a person in an epoch
     scale: float = 24.0
     margin: float = 0.2
     peak: float = 2e-3
     # triplets
-    rounds: int = 8
+    rounds: int = 6
     people: int = 40
     faces: int = 4
     others: int = 24
