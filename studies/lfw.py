@@ -233,7 +233,7 @@ def main(
         torch.set_num_threads(threads)
         out.mkdir(parents=True, exist_ok=True)
         recipe = Recipe() if epochs is None else Recipe(epochs=epochs, rounds=epochs)
-        wanted = [number - 1 for number in only] if only else [None, *range(folds)]
+        wanted: list[int | None] = [number - 1 for number in only] if only else [None, *range(folds)]
         run(numbers, wanted, recipe, lambda text: console.print(text, highlight=False))
     outcomes = read(numbers)
     if not outcomes or outcomes[0].part != VIEW_1:
