@@ -40,6 +40,7 @@ bench: $(READY)
 studies: $(READY)
 	@$(BIN)/python studies/real_attention.py
 	@$(BIN)/python -m studies.lfw
+	@$(BIN)/python -m studies.lfw_questions
 
 # Made anew each time, so that it holds what the two files say and nothing else. uv installs several times faster
 # than pip and compiles bytecode in parallel, but does not read pip's settings: it is told where local wheels are (else

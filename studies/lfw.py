@@ -203,12 +203,12 @@ def _made(outcomes: list[Outcome]) -> str:
     )
 
 
-def filled(page: str, region: str) -> str:
+def filled(page: str, region: str, *, marks: tuple[str, str] = (BEGIN, END)) -> str:
     """The page with a new region between its marks."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    require(bool(begin and end), "filled", "page", f"hold {BEGIN} and then {END}", "a page without")
-    return f"{before}{BEGIN}\n\n{region}\n\n{END}{after}"
+    before, begin, rest = page.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
+    require(bool(begin and end), "filled", "page", f"hold {marks[0]} and then {marks[1]}", "a page without")
+    return f"{before}{begin}\n\n{region}\n\n{end}{after}"
 
 
 def main(

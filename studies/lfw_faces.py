@@ -161,7 +161,7 @@ class Portraits:
 
 
 class Capped:
-    """Every epoch at most so many images of a person, in a new order; what does not fill a batch is left out."""
+    """Every epoch at most so many images of a person, in a new order; what does not fill a batch after the first is left out."""
 
     def __init__(self, labels: Tensor, *, most: int, size: int, seed: int) -> None:
         self.labels, self.most, self.size, self.seed = labels, most, size, seed
@@ -169,7 +169,7 @@ class Capped:
 
     def __len__(self) -> int:
         """Steps of an epoch."""
-        return int(self.labels.bincount().clamp(max=self.most).sum()) // self.size
+        return max(1, int(self.labels.bincount().clamp(max=self.most).sum()) // self.size)
 
     def __getitem__(self, step: int, /) -> list[int]:
         number, place = divmod(step, len(self))
