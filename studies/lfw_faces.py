@@ -161,7 +161,7 @@ class Portraits:
 
 
 class Capped:
-    """Every epoch at most so many images of a person, in a new order; what does not fill a batch after the first is left out."""
+    """Every epoch at most so many images of a person, in a new order; a last batch that is not full is left out."""
 
     def __init__(self, labels: Tensor, *, most: int, size: int, seed: int) -> None:
         self.labels, self.most, self.size, self.seed = labels, most, size, seed
