@@ -16,7 +16,7 @@ help:
 	@echo "make test    check, then all tests"
 	@echo "make check   lint, formatting and types"
 	@echo "make bench   measure errors, and speed against the peers (half an hour)"
-	@echo "make studies train networks, replace softmax in them, and write docs/real_attention.md (minutes)"
+	@echo "make studies train networks, replace softmax in them; with LIKEWISE_LFW, train on faces too (hours)"
 	@echo "make setup   only make the environment, $(VENV)"
 
 setup: $(READY)
@@ -39,6 +39,8 @@ bench: $(READY)
 
 studies: $(READY)
 	@$(BIN)/python studies/real_attention.py
+	@$(BIN)/python -m studies.lfw
+	@$(BIN)/python -m studies.lfw_questions
 
 # Made anew each time, so that it holds what the two files say and nothing else. uv installs several times faster
 # than pip and compiles bytecode in parallel, but does not read pip's settings: it is told where local wheels are (else

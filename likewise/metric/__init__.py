@@ -23,6 +23,7 @@ from likewise.metric.sampler import IdentitySampler
 from likewise.metric.surveying import Extremes, Survey, shares_at, survey
 from likewise.metric.templates import quantised, restored, template_distances
 from likewise.metric.triplet import Triplets, triplet_loss
+from likewise.metric.two_covariance import TwoCovariance, two_covariance
 from likewise.metric.versions import Match, Versions, compare_versions
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Survey",
     "Threshold",
     "Triplets",
+    "TwoCovariance",
     "Verification",
     "Versions",
     "all_pairs",
@@ -65,5 +67,6 @@ __all__ = [
     "threshold_for",
     "tightened",
     "triplet_loss",
+    "two_covariance",
     "verification",
 ]

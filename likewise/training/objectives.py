@@ -94,21 +94,30 @@ class EveryTriplet(nn.Module):
 class Classes(nn.Module):
     """The baseline: cross-entropy over the identities of the training set, scale * cos(embedding, weight of identity).
 
-    Paper: NormFace, arXiv 1704.06369, section 3.2. The weights are of no use for identities that were never seen; what
-    is kept is the network before them.
+    margin: what is taken off the cosine of the right identity, so that it must win by as much: of identities that were
+    never seen, embeddings then lie closer together. The weights are of no use for those; what is kept is the network
+    before them.
+
+    Paper: NormFace, arXiv 1704.06369, section 3.2; with a margin CosFace, arXiv 1801.09414, equation 4.
     """
 
-    def __init__(self, embedding_dim: int, num_classes: int, *, scale: float = 16.0, seed: int = 0) -> None:
+    def __init__(
+        self, embedding_dim: int, num_classes: int, *, scale: float = 16.0, margin: float = 0.0, seed: int = 0
+    ) -> None:
         super().__init__()
         require_count("Classes", "embedding_dim", embedding_dim)
         require_count("Classes", "num_classes", num_classes)
         require(scale > 0, "Classes", "scale", "be positive", scale)
-        self.scale = scale
+        require(0 <= margin < 2, "Classes", "margin", "be from 0 to below 2, the largest difference", margin)
+        self.scale, self.margin = scale, margin
         self.weight = nn.Parameter(torch.randn(num_classes, embedding_dim, generator=drawn(seed, 0)))
 
     def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
-        logits = self.scale * functional.normalize(embeddings) @ functional.normalize(self.weight).mT
-        return functional.cross_entropy(logits, batch.labels) if len(embeddings) else logits.sum()
+        cosines = functional.normalize(embeddings) @ functional.normalize(self.weight).mT
+        if not len(embeddings):
+            return cosines.sum()
+        right = functional.one_hot(batch.labels, len(self.weight)).to(cosines)
+        return functional.cross_entropy(self.scale * (cosines - self.margin * right), batch.labels)
 
 
 class Harmonic(nn.Module):

@@ -153,6 +153,7 @@ FILES = {
         "surveying",
         "bootstrap",
         "templates",
+        "two_covariance",
         "cluster",
     ],
 }

@@ -222,6 +222,7 @@ NAMES = {
         "Survey",
         "Threshold",
         "Triplets",
+        "TwoCovariance",
         "Verification",
         "Versions",
         "all_pairs",
@@ -245,6 +246,7 @@ NAMES = {
         "threshold_for",
         "tightened",
         "triplet_loss",
+        "two_covariance",
         "verification",
     ],
     "likewise.networks": [

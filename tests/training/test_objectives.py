@@ -44,6 +44,16 @@ def test_classes_are_cross_entropy_over_cosines() -> None:
     assert_close(objective(e, some), expected)
 
 
+def test_a_margin_is_taken_off_the_right_cosine_only() -> None:
+    e, some = embeddings(LABELS), batch(LABELS)
+    objective = Classes(5, 4, scale=8.0, margin=0.3).double()
+    cosines = functional.cosine_similarity(e[:, None], objective.weight, dim=-1)
+    right = cosines[torch.arange(8), some.labels] - 0.3
+    others = [torch.cat([row[:own], row[own + 1 :]]) for row, own in zip(cosines, LABELS, strict=True)]
+    rivals = torch.stack([(8 * row).exp().sum() for row in others])
+    assert_close(objective(e, some), -((8 * right).exp() / ((8 * right).exp() + rivals)).log().mean())
+
+
 @pytest.mark.parametrize(
     "make", [lambda seed: SemiHard(margin=2.0, choose="random", seed=seed), lambda seed: RandomTriplets(seed=seed)]
 )
@@ -88,6 +98,7 @@ def test_every_objective_has_a_number_and_a_gradient_for_any_batch(objective: Ob
         (lambda: Classes(0, 3), "Classes: embedding_dim must be a whole number of at least 1; got 0"),
         (lambda: Classes(3, 0), "Classes: num_classes must be a whole number of at least 1; got 0"),
         (lambda: Classes(3, 3, scale=0.0), "Classes: scale must be positive; got 0.0"),
+        (lambda: Classes(3, 3, margin=2.0), "Classes: margin must be from 0 to below 2, .*; got 2.0"),
     ],
 )
 def test_wrong_arguments_are_refused(make, message: str) -> None:

@@ -1,0 +1,77 @@
+"""The paper's questions on LFW: damage is what its name says, every training runs, and the page shows the answers."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+
+from likewise.data import Pair, pair_rows
+from studies import lfw as study
+from studies import lfw_questions as questions
+from studies.lfw_faces import CANVAS
+from tests.house.test_lfw_study import people
+
+
+def data() -> questions.Data:
+    faces = people(12, 3)
+    names = faces.examples.identities
+    known, tested = faces.examples.of(names[:6]), faces.examples.of(names[6:])
+    pairs = [Pair(f"{one}/{one}_0001.jpg", f"{one}/{one}_0002.jpg", True) for one in names[6:]]
+    pairs += [Pair(f"{a}/{a}_0001.jpg", f"{b}/{b}_0003.jpg", False) for a, b in pairwise(names[6:])]
+    cut = [faces.canvases[faces.examples.rows(some.items)] for some in (known, tested)]
+    return questions.Data(known, *cut, tested.labels, *pair_rows(tested, pairs))
+
+
+def test_the_page_shows_the_answers() -> None:
+    saved = questions.read(study.RESULTS / "lfw_questions.jsonl")
+    if not saved:
+        pytest.skip("the study has not been run")
+    page = study.PAGE.read_text(encoding="utf-8")
+    region = questions.render([each for question in questions.QUESTIONS for each in saved.get(question, [])])
+    assert study.filled(page, region, marks=(questions.BEGIN, questions.END)) == page
+
+
+@pytest.mark.parametrize("objective", questions.OBJECTIVES)
+def test_every_objective_trains(objective: str) -> None:
+    network, said = questions.fitted(data(), objective, dim=8, images=1)
+    assert network.embedding_dim == 8
+    assert said == ""
+
+
+def test_answers_come_back(tmp_path: Path) -> None:
+    found = questions.answers(data(), "people (Table 6)", 1)
+    assert [each.case for each in found] == ["one in 8", "one in 4", "one in 2"]
+    path = tmp_path / "answers.jsonl"
+    path.write_text(questions.json.dumps(["people (Table 6)", [questions.asdict(each) for each in found]]) + "\n")
+    assert questions.read(path) == {"people (Table 6)": found}
+    assert questions.render(found).count("\n| one in") == 3
+
+
+def test_all_damage_and_the_clusters_are_measured() -> None:
+    found = questions.answers(data(), "damage and clusters", 1)
+    assert len(found) == sum(map(len, questions.DAMAGE.values())) + 1
+    assert "6 people in" in found[-1].note
+
+
+def test_damage_keeps_the_shape_and_is_in_its_place() -> None:
+    faces = data().tested
+    for cases in questions.DAMAGE.values():
+        for damage in cases.values():
+            changed = damage(faces)
+            assert (changed.shape, changed.dtype) == (faces.shape, torch.uint8)
+            assert not torch.equal(changed, faces)
+    hidden = questions.DAMAGE["hidden"]["left half"](faces)
+    assert (hidden[..., : CANVAS // 2] == 128).all()
+    assert torch.equal(hidden[..., CANVAS // 2 :], faces[..., CANVAS // 2 :])
+    moved = questions.moved(faces, 4)
+    assert torch.equal(moved[..., 4:], faces[..., :-4])
+    assert torch.equal(questions.lit(faces, gain=0.5).int(), (faces / 2).round().int())
+
+
+def test_better_quality_is_closer() -> None:
+    faces = data().tested.float()
+    errors = [(questions.encoded(faces.byte(), quality).float() - faces).abs().mean() for quality in (10, 50, 90)]
+    assert errors[0] > errors[1] > errors[2]
+    shrunk = [(questions.shrunk(faces.byte(), side).float() - faces).abs().mean() for side in (12, 37)]
+    assert shrunk[0] > shrunk[1]
