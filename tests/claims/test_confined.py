@@ -185,7 +185,7 @@ ATTACKS = {
 }
 REFUTED = ("environment", "raise_limits")
 REASONS = {
-    "infinite_loop": "ended without an answer (signal 9)",
+    "infinite_loop": "",  # out of its time on the processor or, on a busy machine, on the clock
     "sleep": "still running after 6 s",
     "environment": "KeyError: 'LIKEWISE_TEST_SECRET'",
     "raise_limits": "ValueError: not allowed to raise maximum limit",

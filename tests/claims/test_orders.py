@@ -158,6 +158,12 @@ def test_what_is_no_matter_of_powers_is_undecided(text, reason):
         decide(parse(text))
 
 
+def test_order_where_no_sizes_are_allowed_is_undecided():
+    for assumption in ("N <= -64", "N + D < 0"):
+        with pytest.raises(Undecided, match="nothing satisfies the assumptions"):
+            decide(parse(f"sizes: N, D\nassume: {assumption}\nassert: D in O(N)"))
+
+
 def test_assumption_that_is_no_matter_of_powers_does_not_stop_a_proof():
     assert decided("sizes: N, D\nassume: log(N) <= D\nassert: N in O(N*D)").verdict == "holds"
 

@@ -281,6 +281,8 @@ def _vanishing(question: Question) -> Judgement | None:
 
 def ask(f: Magnitude, g: Magnitude, sizes: Sizes, terms: Sequence[tuple[Power, Fraction]] = ()) -> dict[str, Question]:
     """The two questions between a quantity and its bound; `terms` are those of f as a person sees them."""
+    if not sizes.cone:
+        raise Undecided("nothing satisfies the assumptions")
     seen = tuple(terms) or _terms(f, sizes)
     return {"O": Question(f, g, sizes, seen), "Omega": Question(g, f, sizes, _terms(g, sizes), " of the bound")}
 
