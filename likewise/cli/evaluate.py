@@ -251,7 +251,7 @@ def _text(found: "Evaluation") -> str:
         for name, pairs in (("same", found.worst_same), ("different", found.worst_different))
         for pair in pairs[:SHOWN]
     ]
-    missing = [f"Left out {len(found.skipped):,} files and {found.left_out:,} pairs"] if found.skipped else []
+    missing = [f"left out: {len(found.skipped):,} unreadable, with {found.left_out:,} pairs"] if found.skipped else []
     note = "thresholds and distances are squared Euclidean distances; +- is a standard error"
     shown = ["", f"worst same pairs, then different ones ({SHOWN} each)", *worst] if worst else []
     return "\n".join([head, aligned(lines), note, *missing, *shown])

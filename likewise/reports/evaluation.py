@@ -73,6 +73,7 @@ def roc_figure(roc: Roc, *, far: float, pairs: int) -> str:
 
 def histogram_figure(shape: Histogram, *, threshold: float) -> str:
     """The shares of same and of different pairs in each bin of squared distance, as two steps of a stair each."""
+    shape = _coarser(shape)
     edges = [0.0, *shape.edges.tolist()]
     used = (shape.same + shape.different).nonzero()[:, 0]
     last = int(used.max()) + 1 if len(used) else 1
@@ -94,6 +95,15 @@ def histogram_figure(shape: Histogram, *, threshold: float) -> str:
     panel = Panel("share of pairs", x, y, tuple(traces), marks=marks)
     label = "Shares of same and of different pairs by squared distance"
     return draw((panel,), name="histogram", label=label, height=290.0)
+
+
+def _coarser(shape: Histogram) -> Histogram:
+    """Neighbouring bins joined until there are no more of them than few pairs can fill: 2 sqrt(n)."""
+    pairs = min(int(shape.same.sum()), int(shape.different.sum()))
+    while len(shape.edges) % 2 == 0 and len(shape.edges) > max(8.0, 2 * math.sqrt(pairs)):
+        counts = [kind.reshape(-1, 2).sum(1) for kind in (shape.same, shape.different)]
+        shape = Histogram(shape.edges[1::2], *counts)
+    return shape
 
 
 def small_picture(pixels: numpy.ndarray) -> str:

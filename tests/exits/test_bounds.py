@@ -143,3 +143,9 @@ def test_more_losses_never_make_a_smaller_p() -> None:
 def test_bounds_of_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="upper_bound: losses must not be empty; got 0"):
         upper_bound(torch.zeros(0), delta=0.1)
+
+
+def test_conformal_control_counts_each_examples_worst_loss_so_far() -> None:
+    losses = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
+    evidence = Proof(0.5, 0.1, "conformal").evidence(losses)
+    assert evidence.tolist() == pytest.approx([(1 + 1) / 3, (2 + 1) / 3, (2 + 1) / 3])

@@ -252,3 +252,9 @@ def test_a_threshold_cannot_be_chosen_on_test_data_by_accident() -> None:
     observe(exits, test, criterion=MaxProbability())
     with pytest.raises(ValueError, match="be new examples for calibration; got 400 of 400 that were used for test"):
         control_risk(exits, Split(test.inputs, test.labels, "calibration"))
+
+
+def test_equal_scores_are_let_go_together() -> None:
+    # At score 1 one of two is wrong: no threshold lets go only the right one. Of all three, a third is wrong.
+    found = seen([[1.0, 1.0, 0.5]], [[0, 1, 0], [0, 0, 0]], [0] * 3, "selection")
+    assert matched_path(found, steps=2, least=0.4).steps == ((math.inf,), (0.5,), (0.5,))
