@@ -155,7 +155,7 @@ def test_an_upgrade_is_compared_with_its_control(
     assert run(str(faces), *new, "--steps", "5", "--resume") == 0  # nothing is left to do but to compare
     lines = capsys.readouterr().out.splitlines()
     for name, key in (("v2-v2", "new"), ("v2-v1", "mixed"), ("v1-v1", "old"), ("control: v2-v1", "control_mixed")):
-        [line] = [line for line in lines if line.startswith(name)]
+        [line] = [line for line in lines if line.startswith(f"{name}  ")]
         assert f"{versions[key]['val']:.4f} ±" in line
         assert line.endswith(f"{versions[key]['val_kept']:.4f}, {versions[key]['far_kept']:.4f}")
 
