@@ -1,4 +1,4 @@
-"""`likewise train`: images of identities -> a network that embeds them, in one file."""
+"""`likewise train`: images of identities -> a network that embeds them, or that names them, in one file."""
 
 import json
 import os
@@ -22,6 +22,7 @@ SHOWN = 10  # skipped files that are listed; all of them are in the file beside 
 STOPPED = 130  # as a shell says of Ctrl-C
 TRAIN_EXAMPLES = examples(
     "likewise train digits --network resnet8 --embedding-dim 32 --steps 200 --out digits.safetensors",
+    "likewise train digits --objective classifier --network resnet8 --steps 300 --out classifier.safetensors",
     "likewise train faces/ --network nns2 --out model.safetensors",
     "likewise train lfw.tar --people view1 --epochs 20 --schedule adagrad --out model.safetensors",
     "likewise train faces/ --harmonic-with old.safetensors --out new.safetensors",
@@ -33,7 +34,14 @@ def train(
     data: Annotated[str, typer.Argument(help='Folder of identities, LFW (folder or .tar), idx, CIFAR-10 or "digits".')],
     out: Annotated[Path, typer.Option(help="Where to write the network.")] = Path("model.safetensors"),
     network: Annotated[str, typer.Option(help="nn1 .. nn4, nns1, nns2, or a small one: resnet8 .. resnet56.")] = "nns2",
-    objective: Annotated[Literal["triplet", "classes"], typer.Option(help="What is learned.")] = "triplet",
+    objective: Annotated[
+        Literal["triplet", "classes", "classifier"],
+        typer.Option(help="What is learned: embeddings, or a classifier for `depth` and `exits`."),
+    ] = "triplet",
+    held_out: Annotated[
+        float, typer.Option(help="Of data without a test half: the part that a classifier does not see.")
+    ] = 0.2,
+    snapshots: Annotated[str, typer.Option(metavar="N,N,...", help="After so many steps, write the network too.")] = "",
     steps: Annotated[int | None, typer.Option(min=1, help="How many batches; 1000 unless given.")] = None,
     epochs: Annotated[float | None, typer.Option(min=0, help="Instead of --steps: times through the images.")] = None,
     harmonic_with: Annotated[
@@ -67,7 +75,7 @@ def train(
     from likewise.training import Diverged, Plan, fit
 
     require(out.parent.is_dir(), "train", "--out", "be in a folder that exists", repr(str(out)))
-    some = _examples(data, people)
+    some = _examples(data, people, held_out if objective == "classifier" else 0.0)
     plan = Plan(
         network=network,
         embedding_dim=embedding_dim,
@@ -93,7 +101,17 @@ def train(
                 progress((record.step + 1) / plan.steps, f"step {record.step + 1}, loss {record.loss:.4f}")
                 return interrupted()
 
-            fitted = fit(some, plan, out, harmonic=harmonic, resume=resume, workers=processes, every=every, watch=watch)
+            fitted = fit(
+                some,
+                plan,
+                out,
+                harmonic=harmonic,
+                resume=resume,
+                workers=processes,
+                every=every,
+                snapshots=_snapshots(snapshots),
+                watch=watch,
+            )
     except (Diverged, CollapseError) as error:
         print(f"likewise: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -120,10 +138,10 @@ def interruptible() -> Generator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _examples(data: str, people: str) -> "Examples":
-    from likewise.data import is_lfw, lfw_protocol, open_examples
+def _examples(data: str, people: str, held_out: float) -> "Examples":
+    from likewise.data import is_lfw, lfw_protocol, open_examples, open_halves
 
-    some = open_examples(data)
+    some = open_halves(data, held_out=held_out).train if held_out else open_examples(data)
     if people == "all":
         return some
     require(is_lfw(Path(data)), "train", "--people", "be all for data that is not LFW", repr(people))
@@ -141,6 +159,13 @@ def _steps(steps: int | None, epochs: float | None, some: "Examples", images: in
     if epochs is None:
         return 1000 if steps is None else steps
     return max(1, round(epochs * len(some) / min(images, len(some))))
+
+
+def _snapshots(text: str) -> tuple[int, ...]:
+    steps = [step for step in text.split(",") if step]
+    right = all(step.isascii() and step.isdecimal() and int(step) for step in steps)
+    require(right, "train", "--snapshots", "be numbers of steps such as 20,100", repr(text))
+    return tuple(map(int, steps))
 
 
 def _size(text: str | None) -> tuple[int, int] | None:

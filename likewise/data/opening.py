@@ -1,6 +1,8 @@
 """One call that knows a data set by its layout."""
 
+import hashlib
 from pathlib import Path
+from typing import NamedTuple
 
 from likewise.checks import require
 from likewise.data.arrays import Split, cifar10, digits, idx
@@ -21,12 +23,50 @@ def open_examples(data: Path | str, *, split: Split = "train") -> Examples:
     require(path.exists(), "open_examples", "data", 'be "digits" or a path that exists', repr(str(data)))
     if path.suffix == ".tar" or (path.is_dir() and is_lfw(path)):
         return lfw(path)
-    if path.suffix == ".npz" or any((path / f"data_batch_1{end}").is_file() for end in ("", ".bin")):
+    if _is_cifar(path):
         return cifar10(path, split=split)
-    if path.is_dir() and any(path.glob("*-idx3?ubyte*")):
+    if _is_idx(path):
         return idx(path, split=split)
     require(path.is_dir(), "open_examples", "data", "be a folder, a .tar or a .npz", repr(str(data)))
     return folders(path)
+
+
+class Halves(NamedTuple):
+    """Examples to learn from, others to be asked about, whose labels count the same identities; and who parted them."""
+
+    train: Examples
+    test: Examples
+    how: str
+
+
+def open_halves(data: Path | str, *, held_out: float = 0.2) -> Halves:
+    """The two halves of a data set: its own if it has them (the MNIST family, CIFAR-10), else this part is held out.
+
+    Of n images of an identity, round(held_out * n) are, never all: those whose names have the smallest SHA-256, so the
+    same call gives the same halves everywhere.
+    """
+    require(0 <= held_out < 1, "open_halves", "held_out", "be from 0 to below 1", held_out)
+    path = Path(data)
+    if path.exists() and not is_lfw(path) and (_is_cifar(path) or _is_idx(path)):
+        train, test = open_examples(path), open_examples(path, split="test")
+        return Halves(train, test.numbered_by(train.identities), "the halves of the data set")
+    whole = open_examples(data)
+    hashes = [hashlib.sha256(item.encode("utf-8", "surrogateescape")).digest() for item in whole.items]
+    out: set[int] = set()
+    for label in range(len(whole.identities)):
+        rows = sorted((whole.labels == label).nonzero()[:, 0].tolist(), key=lambda row: hashes[row])
+        out.update(rows[: min(round(held_out * len(rows)), len(rows) - 1)])
+    train = whole.take([row for row in range(len(whole)) if row not in out])
+    test = whole.take(sorted(out)).numbered_by(train.identities)
+    return Halves(train, test, f"{held_out:.0%} of every class held out, by the hash of their names")
+
+
+def _is_cifar(path: Path) -> bool:
+    return path.suffix == ".npz" or any((path / f"data_batch_1{end}").is_file() for end in ("", ".bin"))
+
+
+def _is_idx(path: Path) -> bool:
+    return path.is_dir() and any(path.glob("*-idx3?ubyte*"))
 
 
 def is_lfw(path: Path) -> bool:

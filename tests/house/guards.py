@@ -83,6 +83,7 @@ FILES = {
         "resnet",
         "embedder",
         "weights",
+        "classifiers",
         "attends",
         "transformer",
         "vit",
