@@ -79,6 +79,11 @@ class ExitStudy:
         return (p * (1 - p) / self.counts[3]) ** 0.5
 
     @property
+    def promise(self) -> str:
+        """What was done and what is promised of all examples together, in words."""
+        return replace(self.controlled, groups=()).text
+
+    @property
     def saving(self) -> tuple[float, float]:
         """How many times fewer multiply-adds and less time the policy takes than the whole network."""
         chosen, whole = self.chosen, self.whole
@@ -165,9 +170,7 @@ def measure_exits(prepared: Prepared, parts: Splits, *, plan: Plan, progress: Pr
             groups=None if settled is None or depths is None else settled.group(depths),
             delta=plan.delta,
         ),
-        None
-        if depths is None
-        else depth_by_exit(test, depths, policy=policy, positions=exits.positions, costs=costs),
+        None if depths is None else depth_by_exit(test, depths, policy=policy, positions=exits.positions, costs=costs),
         ladder,
         trade_off(test, path, costs=costs),
         tuple(networks),

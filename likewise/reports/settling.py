@@ -1,7 +1,7 @@
 """Easy and hard examples: where a network settles them, and what it saves to answer the easy ones early."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -13,7 +13,8 @@ from likewise.reports.exit_training import Plan, train_classifier
 from likewise.reports.measuring import Progress, part, silent
 
 WHOLE, SMALLER = "resnet14", "resnet8"
-SHOWN = 8  # examples of each kind
+TOUR = Plan(risk=0.05, steps=200, batch=64, joint=True, queries=300, repeats=3)
+SHOWN = 7  # examples of each kind
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,14 @@ class Settling:
 class DigitsPlan:
     """How long the networks learn, and what the study does."""
 
-    study: Plan = field(default_factory=lambda: Plan(risk=0.05, steps=200, batch=64, joint=True, queries=300, repeats=3))
+    study: Plan = TOUR
     examples: int | None = None  # all of them
 
 
 def measure_settling(*, plan: DigitsPlan | None = None, seed: int = 0, progress: Progress = silent) -> Settling:
     """Train a small residual network on digits, find where it settles them, and let it leave early."""
     plan = plan or DigitsPlan()
-    study = Plan(**{**vars(plan.study), "seed": seed})
+    study = replace(plan.study, seed=seed)
     parts = deal(plan.examples, seed=seed)
     network, other = (build_classifier(name, channels=1, num_classes=10, seed=seed) for name in (WHOLE, SMALLER))
     started = time.perf_counter()
@@ -74,7 +75,7 @@ def deal(count: int | None, *, seed: int) -> Splits:
 
 
 def galleries(study: ExitStudy, parts: Splits) -> tuple[tuple[Shown, ...], tuple[Shown, ...]]:
-    """Test digits of the least and of the greatest depth; of equal ones those the network is surest, or least sure of."""
+    """Test digits of least and of greatest depth; of equal ones those that the network is surest, or least sure, of."""
     settled = study.prepared.settled
     assert settled is not None
     depths, said = settled.test.depth, settled.test.predicted
