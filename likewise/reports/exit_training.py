@@ -1,6 +1,7 @@
 """A classifier is given exits: where its heads stand, how they are trained, and the smaller networks beside it."""
 
 import copy
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,9 +25,11 @@ from likewise.exits import (
 )
 from likewise.exits.chains import chain_of
 from likewise.exits.early import pooled
+from likewise.networks.weights import weights_hash
 from likewise.reports.measuring import Progress, part, silent
 from likewise.training import Cosine, Keep, Logits, Record, train
 
+EVERY = 100  # steps between checkpoints
 SETTLED = (0.5, 0.9)  # of the training examples: where the groups of difficulty part
 SHARES = (0.0, 0.15), (0.15, 0.4), (0.4, 0.5), (0.5, 1.0)  # of the time: depth, heads, depth again, smaller networks
 
@@ -129,7 +132,7 @@ def prepare_exits(
         steps=plan.steps,
         body="joint" if plan.joint else "frozen",
         schedule=Cosine(peak=plan.rate),
-        keep=_keep(folder, "heads", plan),
+        keep=_keep(folder, "heads", exits, parts, plan),
         resume=True,
         seed=plan.seed,
         watch=_watch(steps[1], plan.steps, "heads"),
@@ -237,7 +240,7 @@ def train_classifier(
         parts.train.feed(size=plan.batch, seed=plan.seed),
         steps=plan.steps,
         schedule=Cosine(peak=plan.rate),
-        keep=_keep(folder, name, plan),
+        keep=_keep(folder, name, network, parts, plan),
         resume=True,
         seed=plan.seed,
         watch=_watch(progress, plan.steps, name),
@@ -263,11 +266,17 @@ def _between(depths: Depths, start: int, stop: int) -> Depths:
     return replace(depths, rows=rows - start, labels=labels, predicted=predicted, sweep=sweep)
 
 
-def _keep(folder: Path | None, name: str, plan: Plan) -> Keep | None:
+def _keep(folder: Path | None, name: str, start: nn.Module, parts: Splits, plan: Plan) -> Keep | None:
+    """Where a training is kept; one from other weights, on other data or by another plan is refused."""
     if folder is None:
         return None
-    settings = {"steps": plan.steps, "rate": plan.rate, "batch": plan.batch, "joint": plan.joint, "seed": plan.seed}
-    return Keep(folder / f"{name}.checkpoint", folder / f"{name}.jsonl", settings={"what": name, **settings})
+    settings = {
+        "name": name,
+        "start": weights_hash(start.state_dict(), {}),
+        "data": hashlib.sha256(parts.train.ids.numpy().tobytes()).hexdigest(),
+        **{key: getattr(plan, key) for key in ("steps", "rate", "batch", "joint", "seed")},
+    }
+    return Keep(folder / f"{name}.checkpoint", folder / f"{name}.jsonl", EVERY, settings)
 
 
 def _watch(progress: Progress, steps: int, name: str) -> Callable[[Record], None]:
