@@ -187,7 +187,7 @@ def _show(found: "DepthStudy", out: Path | None, csv: Path | None) -> None:
         table.add_row(row["probe"], f"{row['accuracy']:.1%}", f"{row['settled']:.1%}")
     Console().print(table)
     if found.runs is not None:
-        print(f"held out: {found.runs.heldout!r}")
+        print(f"as training examples: {found.runs.train!r}\nheld out: {found.runs.heldout!r}")
         if found.runs.quadrants is not None:
             print(found.runs.quadrants)
     for warning in found.warnings:

@@ -83,7 +83,7 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """The same test or training examples in several runs.
+    """The same test or training examples in several runs; `learned` and `accuracies` are those of each on its halves.
 
     quadrants: of examples that were held out in some runs and learned from in others, which takes folds; `items` are
     their names, `train_depth` and `heldout_depth` their means, `consensus` the class that most runs gave them when they
@@ -91,6 +91,7 @@ class Runs:
     """
 
     names: tuple[str, ...]
+    learned: tuple[float, ...]
     accuracies: tuple[float, ...]
     train: Consistency
     heldout: Consistency
@@ -131,6 +132,9 @@ class DepthStudy:
         if learned < LEARNED:
             part = f"{learned:.1%} of its training examples, less than {LEARNED:.0%}"
             found.append(f"The model is not converged: it knows {part}. Depth is defined for a converged model.")
+        for name, part in zip(self.runs.names[1:], self.runs.learned[1:], strict=True) if self.runs else ():
+            if part < LEARNED:
+                found.append(f"{name} is not converged: it knows {part:.1%} of its training examples.")
         if self.subject.trained_here is False:
             found.append("The model's file names other training examples: it may have learned from the test half.")
         if self.subject.trained_here is None:
@@ -228,17 +232,17 @@ def _runs(subjects: Sequence[Subject], found: Sequence[PredictionDepth]) -> Runs
     train = depth_consistency([each.train for each in found], of=trains)
     heldout = depth_consistency(heldout_sets, of=tests)
     names = tuple(one.name for one in subjects)
+    learned = tuple(each.train.accuracy for each in found)
     accuracies = tuple(each.accuracy for each in heldout_sets)
     if len({one.train.fingerprint for one in subjects}) == 1:  # no example changes sides
-        return Runs(names, accuracies, train, heldout)
+        return Runs(names, learned, accuracies, train, heldout)
     place = {item: row for row, item in enumerate(train_items)}
     both = [(place[item], row) for row, item in enumerate(test_items) if item in place]
-    learned, out = torch.tensor(both, dtype=torch.int64).reshape(-1, 2).unbind(1)
+    rows, out = torch.tensor(both, dtype=torch.int64).reshape(-1, 2).unbind(1)
     items = tuple(test_items[row] for row in out.tolist())
-    means = train.mean[learned], heldout.mean[out]
-    return Runs(
-        names, accuracies, train, heldout, items, *means, heldout.consensus[out], quadrants(*means) if items else None
-    )
+    means = train.mean[rows], heldout.mean[out]
+    kinds = quadrants(*means) if items else None
+    return Runs(names, learned, accuracies, train, heldout, items, *means, heldout.consensus[out], kinds)
 
 
 def _numbered(sets: Sequence[Examples]) -> tuple[list[Int64[Tensor, "_"]], list[str]]:
