@@ -14,22 +14,23 @@ SMALL = ["--risk", "0.1", "--heads", "2", "--steps", "2", "--no-depth"]
 CLASSES = tuple(map(str, range(10)))
 
 
-def few(data: str, *, held_out: float) -> Halves:
+def few(data: str, *, trained_on: str | None, held_out: float) -> tuple[Halves, bool]:
     assert data == "digits"
     some = digits()
-    return Halves(some.take(range(61)), some.take(range(61, 61 + int(400 * held_out))), f"{held_out} held out")
+    halves = Halves(some.take(range(61)), some.take(range(61, 61 + int(400 * held_out))), f"{held_out} held out")
+    return halves, halves.train.fingerprint == trained_on
 
 
 @pytest.fixture(autouse=True)
 def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("likewise.data.open_halves", few)
+    monkeypatch.setattr("likewise.data.find_halves", few)
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "c.safetensors"
     network = build_classifier("resnet8", channels=1, num_classes=10)
-    preparation, seen = Preparation((8, 8), 1), few("digits", held_out=0.2).train.fingerprint
+    preparation, seen = Preparation((8, 8), 1), few("digits", trained_on=None, held_out=0.2)[0].train.fingerprint
     save_classifier(network, path, name="resnet8", classes=CLASSES, preparation=preparation, trained_on=seen)
     return path
 
@@ -45,7 +46,7 @@ def test_a_page_and_a_file_are_written(model: Path, capsys: pytest.CaptureFixtur
     saved = model.parent / "e.safetensors"
     assert run(model, *SMALL, "--save", str(saved), "--json") == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["notes"] == ["The data was parted by 0.2 held out."]
+    assert shown["notes"] == ["Training and held-out examples: 0.2 held out."]
     assert shown["examples"] == {"train": 61, "selection": 16, "calibration": 32, "test": 32}
     assert Path(shown["report"]).read_text(encoding="utf-8").startswith("<!doctype html>")
     found = load_exits(shown["exits"])

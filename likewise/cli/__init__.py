@@ -16,6 +16,7 @@ import likewise
 from likewise.cli.attention import attention_app
 from likewise.cli.check import CHECK_EXAMPLES, check
 from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
+from likewise.cli.depth import DEPTH_EXAMPLES, depth
 from likewise.cli.exits import EXITS_EXAMPLES, exits
 from likewise.cli.mcp import MCP_EXAMPLES, mcp
 from likewise.cli.terminal import Json, examples, progress_bar
@@ -38,6 +39,7 @@ app = typer.Typer(
 app.add_typer(attention_app, name="attention")
 app.command(epilog=CHECK_EXAMPLES)(check)
 app.command(epilog=TRAIN_EXAMPLES)(train)
+app.command(epilog=DEPTH_EXAMPLES)(depth)
 app.command(epilog=EXITS_EXAMPLES)(exits)
 app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(show_cost)
 app.command(epilog=MCP_EXAMPLES)(mcp)

@@ -53,7 +53,7 @@ def exits(
     The examples that were held out are dealt to selection, calibration and test; the page is written whole or not at
     all, and Ctrl-C leaves only what --folder keeps.
     """
-    from likewise.data import open_halves
+    from likewise.data import find_halves
     from likewise.exits import save_exits
     from likewise.networks import load_classifier
     from likewise.reports.exit_page import exits_json, write_exits
@@ -66,7 +66,8 @@ def exits(
     require_place("exits", out)
     require(save is None or save.parent.is_dir(), "exits", "--save", "be in a folder that exists", str(save))
     require(folder is None or folder.is_dir(), "exits", "--folder", "be a folder that exists", str(folder))
-    found, halves, facts = load_classifier(model), open_halves(data, held_out=held_out), gather_facts(())
+    found, facts = load_classifier(model), gather_facts(())
+    halves, known = find_halves(data, trained_on=found.trained_on, held_out=held_out)
     plan = Plan(risk=risk, delta=delta, heads=heads, joint=joint, k=30 if depth else None, seed=seed)
     require_enough(plan, round(CALIBRATION * len(halves.test)))
     parts = deal(found, halves, seed=seed)
@@ -85,7 +86,7 @@ def exits(
         again = "; the same command goes on" if folder else ""
         print(f"likewise: stopped, nothing was written{again}", file=sys.stderr)
         raise typer.Exit(STOPPED) from None
-    notes = remarks(found, halves)
+    notes = remarks(halves, trained_on=found.trained_on, known=known)
     write_exits(out, study, title=f"{found.name} on {halves.train.title}", facts=facts, notes=notes)
     if save:
         options = {"channels": found.preparation.channels, "num_classes": len(found.classes)}
@@ -126,19 +127,16 @@ def untrained(names: list[str], found: "Classifier", *, seed: int) -> "dict[str,
     return {name: build_classifier(name, channels=channels, num_classes=classes, seed=seed) for name in names}
 
 
-def remarks(found: "Classifier", halves: "Halves") -> tuple[str, ...]:
+def remarks(halves: "Halves", *, trained_on: str | None, known: bool) -> tuple[str, ...]:
     """What must be known of the data."""
-    notes = [f"The data was parted by {halves.how}."]
-    if found.trained_on is None:
-        notes.append(
-            "The network does not say what it was trained on: the promise holds only if it saw no held-out image."
-        )
-    elif found.trained_on != halves.train.fingerprint:
-        notes.append(
-            "The network was trained on other examples than this training half: if it saw held-out images, accuracy is "
-            "too high and the promise does not hold."
-        )
-    return tuple(notes)
+    parted = f"Training and held-out examples: {halves.how}."
+    if known:
+        return (parted,)
+    if trained_on is None:
+        doubt = "The network does not say what it was trained on: if it saw held-out images"
+    else:
+        doubt = "The network was trained on other examples than this training half: if it saw held-out images"
+    return parted, f"{doubt}, accuracy is too high and the promise does not hold."
 
 
 def show(study: "ExitStudy", out: Path, save: Path | None, notes: tuple[str, ...]) -> None:

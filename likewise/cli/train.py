@@ -41,6 +41,7 @@ def train(
     held_out: Annotated[
         float, typer.Option(help="Of data without a test half: the part that a classifier does not see.")
     ] = 0.2,
+    fold: Annotated[int, typer.Option(min=0, help="Which such part, from 0; no two share an image.")] = 0,
     snapshots: Annotated[str, typer.Option(metavar="N,N,...", help="After so many steps, write the network too.")] = "",
     steps: Annotated[int | None, typer.Option(min=1, help="How many batches; 1000 unless given.")] = None,
     epochs: Annotated[float | None, typer.Option(min=0, help="Instead of --steps: times through the images.")] = None,
@@ -75,7 +76,7 @@ def train(
     from likewise.training import Diverged, Plan, fit
 
     require(out.parent.is_dir(), "train", "--out", "be in a folder that exists", repr(str(out)))
-    some = _examples(data, people, held_out if objective == "classifier" else 0.0)
+    some = _examples(data, people, held_out if objective == "classifier" else 0.0, fold)
     plan = Plan(
         network=network,
         embedding_dim=embedding_dim,
@@ -138,20 +139,20 @@ def interruptible() -> Generator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _examples(data: str, people: str, held_out: float) -> "Examples":
+def _examples(data: str, people: str, held_out: float, fold: int) -> "Examples":
     from likewise.data import is_lfw, lfw_protocol, open_examples, open_halves
 
-    some = open_halves(data, held_out=held_out).train if held_out else open_examples(data)
+    some = open_halves(data, held_out=held_out, fold=fold).train if held_out else open_examples(data)
     if people == "all":
         return some
     require(is_lfw(Path(data)), "train", "--people", "be all for data that is not LFW", repr(people))
     protocol = lfw_protocol(data)
     if people == "view1":
         return some.of(protocol.train_people)
-    fold = people.removeprefix("without-fold-")
-    right = fold != people and fold.isdecimal() and 1 <= int(fold) <= len(protocol.people)
+    left = people.removeprefix("without-fold-")
+    right = left != people and left.isdecimal() and 1 <= int(left) <= len(protocol.people)
     require(right, "train", "--people", "be all, view1 or without-fold-1 to without-fold-10", repr(people))
-    return some.of(protocol.outside(int(fold) - 1))
+    return some.of(protocol.outside(int(left) - 1))
 
 
 def _steps(steps: int | None, epochs: float | None, some: "Examples", images: int) -> int:

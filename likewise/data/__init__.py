@@ -5,7 +5,7 @@ from likewise.data.batches import Batch, Batches, Shuffled, held, in_order
 from likewise.data.examples import Examples, Skipped, Source, Stored, examples
 from likewise.data.files import folders
 from likewise.data.lfw import Pair, Protocol, lfw, lfw_protocol, pair_rows
-from likewise.data.opening import Halves, is_lfw, open_examples, open_halves
+from likewise.data.opening import Halves, find_halves, is_lfw, open_examples, open_halves
 from likewise.data.pictures import Unreadable, decode
 from likewise.data.preparing import Augmentation, Preparation
 
@@ -27,6 +27,7 @@ __all__ = [
     "decode",
     "digits",
     "examples",
+    "find_halves",
     "folders",
     "held",
     "idx",

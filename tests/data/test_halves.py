@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from likewise.data import open_examples, open_halves
+from likewise.data import find_halves, open_examples, open_halves
 from tests.data.drawing import people
 
 COUNTS = {"Ann": 10, "Bo": 5, "Cy": 1, "Di": 2}
@@ -20,6 +20,20 @@ def test_every_class_gives_its_part_and_keeps_an_example(tmp_path: Path, held_ou
     assert sorted(train.items + test.items) == sorted(open_examples(root).items)
     assert how == f"{held_out:.0%} of every class held out, by the hash of their names"
     assert all(test.items[row].startswith(test.identities[label]) for row, label in enumerate(test.labels.tolist()))
+
+
+def test_folds_hold_out_different_examples(tmp_path: Path) -> None:
+    root = people(tmp_path / "set", {"Ann": 10, "Bo": 5}, size=(4, 4))
+    folds = [open_halves(root, held_out=0.2, fold=fold) for fold in range(5)]
+    assert sorted(item for fold in folds for item in fold.test.items) == sorted(open_examples(root).items)
+    assert len({fold.train.fingerprint for fold in folds}) == 5
+    assert folds[2].how.endswith(", fold 2")
+    for fold in folds:
+        found, known = find_halves(root, trained_on=fold.train.fingerprint, held_out=0.2)
+        assert (found.test.items, known) == (fold.test.items, True)
+    for unknown in (None, "abc"):
+        found, known = find_halves(root, trained_on=unknown, held_out=0.2)
+        assert (found.test.items, known) == (folds[0].test.items, False)
 
 
 def test_a_new_example_moves_no_other_class(tmp_path: Path) -> None:
@@ -43,6 +57,8 @@ def test_a_data_set_with_halves_keeps_them(tmp_path: Path) -> None:
     assert test.labels.tolist() == [2, 1]
     assert test.identities == ("0", "1", "2")
     assert how == "the halves of the data set"
+    with pytest.raises(ValueError, match=r"open_halves: fold must be 0 for data that has its own halves; got 1"):
+        open_halves(tmp_path, fold=1)
 
 
 def test_wrong_parts_and_unknown_names_are_refused(tmp_path: Path) -> None:

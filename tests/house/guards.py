@@ -101,6 +101,7 @@ FILES = {
         "probes",
         "results",
         "consistency",
+        "traits",
         "export",
         "sweep",
         "depth",
@@ -127,7 +128,7 @@ FILES = {
         "weights",
         "exporting",
     ],
-    "cli": ["terminal", "attention", "cost", "train", "exits", "verdicts", "check", "mcp"],
+    "cli": ["terminal", "attention", "cost", "train", "depth", "exits", "verdicts", "check", "mcp"],
     "metric": [
         "triplet",
         "mining",
