@@ -63,7 +63,7 @@ def trade_figure(study: ExitStudy) -> str:
         ),
         Panel(
             "accuracy by wall clock",
-            _upto(f"microseconds per example, batches of {study.plan.sizes[-1]}", by_time),
+            _upto(f"microseconds per example, batches of {study.clock.sizes[-1]}", by_time),
             y,
             _dots(study, clock=True),
         ),

@@ -148,7 +148,7 @@ def measure_exits(prepared: Prepared, parts: Splits, *, plan: Plan, progress: Pr
     }
     progress(0.2, "the clock")
     clock = _clock({name: each.policy for name, each in evaluations.items()}, prepared, parts.test.inputs, plan)
-    size = plan.sizes[-1]
+    size = clock.sizes[-1]
     ladder = tuple(
         Point(name, each.accuracy, each.macs, clock.seconds(name, size)) for name, each in evaluations.items()
     )
@@ -187,9 +187,9 @@ def _clock(policies: Mapping[str, Policy], prepared: Prepared, x: Tensor, plan: 
         return lambda batch: prepared.exits.run(batch, policy=policy)
 
     contestants = {name: leaving(policy) for name, policy in policies.items()}
-    return clocked(
-        {**prepared.smaller, WHOLE: prepared.exits.network, **contestants}, x, sizes=plan.sizes, repeats=plan.repeats
-    )
+    everybody = {**prepared.smaller, WHOLE: prepared.exits.network, **contestants}
+    sizes = dict.fromkeys(min(size, len(x)) for size in plan.sizes)
+    return clocked(everybody, x, sizes=tuple(sizes), repeats=plan.repeats)
 
 
 def _macs(network: nn.Module, x: Tensor) -> int:

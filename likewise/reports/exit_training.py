@@ -203,13 +203,16 @@ def place_heads(
     """Heads where the depths of training examples pay for them, or else evenly by cost."""
     names = [name for name, _ in chain_of(network, None)][:-1]
     everywhere = exit_costs(EarlyExit(network, example, heads=names).eval(), example)
-    if settled is None:
-        chosen, placement = [names[place] for place in spread(everywhere, heads=heads)], None
-    else:
+    placement = None
+    if settled is not None:
         head_cost = sum(everywhere.heads) / len(everywhere.heads)
         costs = torch.tensor(everywhere.positions, dtype=torch.float64)
         placement = suggest_placement(settled.heads.counts, costs, heads=heads, head_cost=head_cost)
-        chosen = [names[position - 1] for position in placement.positions]
+        placement = placement if placement.positions else None  # no head would pay
+    if placement is None:
+        chosen = [names[place] for place in spread(everywhere, heads=heads)]
+    else:
+        chosen = [names[position - 1] for position in placement.positions if position <= len(names)]
     return EarlyExit(network, example, heads=chosen, seed=seed), placement
 
 
