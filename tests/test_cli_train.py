@@ -12,9 +12,18 @@ import pytest
 import torch
 
 from likewise import cli
-from likewise.data import digits
-from likewise.networks import load_network
-from likewise.training import AdaGrad, Cosine, Plan, checkpoint_settings, embed_examples, read_records
+from likewise.data import digits, open_halves
+from likewise.networks import load_classifier, load_network
+from likewise.training import (
+    AdaGrad,
+    Cosine,
+    Harmonic,
+    Plan,
+    checkpoint_settings,
+    embed_examples,
+    fit,
+    read_records,
+)
 from tests.data.drawing import archive, face, people
 
 door = importlib.import_module("likewise.cli.train")  # in its room the name is the verb
@@ -235,6 +244,34 @@ def test_wrong_usage_is_one_line(
     shown = capsys.readouterr().err
     assert message in shown
     assert shown.count("\n") == 1
+
+
+def test_a_classifier_knows_its_classes_and_what_it_has_not_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "m.safetensors"
+    small = ["--network", "resnet8", "--identities", "4", "--faces", "4", "--random", "0", "--workers", "0"]
+    assert (
+        run("digits", *small, "--objective", "classifier", "--steps", "3", "--snapshots", "1,2", "--out", str(out)) == 0
+    )
+    halves, found = open_halves("digits", held_out=0.2), load_classifier(out)
+    assert found.classes == tuple("0123456789")
+    assert found.trained_on == halves.train.fingerprint
+    assert found.preparation.size == (8, 8)
+    losses = [record.loss for record in read_records(tmp_path / "m.jsonl")]
+    assert abs(losses[0] - 2.3) < 1.5  # log 10 and what a random network adds
+    early = [load_classifier(tmp_path / f"m.step-{step}.safetensors") for step in (1, 2)]
+    assert len({each.hash for each in (*early, found)}) == 3
+    assert early[0].trained_on == found.trained_on
+    capsys.readouterr()
+    assert run("digits", *small, "--objective", "classifier", "--snapshots", "a", "--out", str(out)) == 2
+    assert "--snapshots must be numbers of steps such as 20,100; got 'a'" in capsys.readouterr().err
+
+
+def test_a_classifier_has_no_vectors_to_keep() -> None:
+    old = Harmonic(torch.zeros(1, 6), torch.tensor([0]))
+    with pytest.raises(ValueError, match="fit: harmonic must be left out for a classifier"):
+        fit(digits(), Plan(network="resnet8", objective="classifier"), Path("m.safetensors"), harmonic=old)
 
 
 def test_networks_without_norms_learn_more_slowly() -> None:

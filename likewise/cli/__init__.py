@@ -16,7 +16,9 @@ import likewise
 from likewise.cli.attention import attention_app
 from likewise.cli.check import CHECK_EXAMPLES, check
 from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
+from likewise.cli.depth import DEPTH_EXAMPLES, depth
 from likewise.cli.evaluate import EVALUATE_EXAMPLES, evaluate
+from likewise.cli.exits import EXITS_EXAMPLES, exits
 from likewise.cli.mcp import MCP_EXAMPLES, mcp
 from likewise.cli.terminal import Json, examples, progress_bar
 from likewise.cli.train import TRAIN_EXAMPLES, train
@@ -39,6 +41,8 @@ app.add_typer(attention_app, name="attention")
 app.command(epilog=CHECK_EXAMPLES)(check)
 app.command(epilog=TRAIN_EXAMPLES)(train)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
+app.command(epilog=DEPTH_EXAMPLES)(depth)
+app.command(epilog=EXITS_EXAMPLES)(exits)
 app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(show_cost)
 app.command(epilog=MCP_EXAMPLES)(mcp)
 

@@ -1,17 +1,15 @@
 """`likewise cost`: what a program costs at given sizes, how that grows, and from which length on another costs less."""
 
-import importlib.util
 import inspect
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from likewise.checks import refuse, require
-from likewise.cli.terminal import Context, Json, aligned, examples, progress_bar
+from likewise.cli.terminal import Context, Json, aligned, examples, function_of, progress_bar
 
 if TYPE_CHECKING:
     from likewise.cost import Cost, Growth
@@ -115,7 +113,7 @@ def _program(text: str, streamed: bool) -> tuple[str, tuple[str, ...], Callable[
     """The full name, the sizes, and what makes a program and its inputs from them."""
     if ".py:" in text:
         require(not streamed, "cost", "--streamed", "be for registered programs", text)
-        function = _function(text)
+        function = function_of(text, "cost", "program")
         return text, tuple(inspect.signature(function).parameters), function
     from likewise.claims.programs.registry import PROGRAMS
 
@@ -128,23 +126,6 @@ def _program(text: str, streamed: bool) -> tuple[str, tuple[str, ...], Callable[
         refuse("cost", "program", "be a registered program or file.py:function", repr(text), hint)
     found = PROGRAMS[name]
     return name, found.sizes, found.make("streamed" if streamed else "materialised")
-
-
-def _function(text: str) -> Callable[..., Any]:
-    """A function of a file, which is run for it, as the user asked."""
-    file, _, name = text.rpartition(":")
-    path = Path(file)
-    require(path.is_file(), "cost", "program", "be in a file that exists", repr(file))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function = vars(module).get(name)
-    if not inspect.isfunction(function):
-        functions = ", ".join(n for n, value in vars(module).items() if inspect.isfunction(value)) or "none"
-        refuse("cost", "program", f"name a function of {file}", repr(name), f"Its functions: {functions}.")
-    return function
 
 
 def _break_evens(counted: list[_Counted], sizes: dict[str, int], over: str | None) -> list[dict[str, Any]]:

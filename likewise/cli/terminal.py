@@ -1,18 +1,23 @@
-"""What every verb shares: the option --json, examples under its help, columns, and a progress bar when it is slow."""
+"""What verbs share: the option --json, examples under their help, columns, a function of a file, a progress bar."""
 
+import importlib.util
+import inspect
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from likewise.checks import refuse, require
 
 if TYPE_CHECKING:
     from typer import Context
 else:
     Context = typer.Context.__base__  # what typer passes is no typer.Context but what that is made from
 
-__all__ = ["Context", "Json", "aligned", "examples", "progress_bar"]
+__all__ = ["Context", "Json", "aligned", "examples", "function_of", "progress_bar"]
 
 PATIENCE = 2.0  # seconds of silence before a progress bar shows
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -28,6 +33,23 @@ def aligned(rows: list[list[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
     return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def function_of(text: str, where: str, name: str) -> Callable[..., Any]:
+    """A function of a file, as `file.py:function`; the file is run for it, as the user asked, with all their rights."""
+    file, _, function_name = text.rpartition(":")
+    path = Path(file)
+    require(path.is_file(), where, name, "be in a file that exists", repr(file))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function = vars(module).get(function_name)
+    if not inspect.isfunction(function):
+        functions = ", ".join(n for n, value in vars(module).items() if inspect.isfunction(value)) or "none"
+        refuse(where, name, f"name a function of {file}", repr(function_name), f"Its functions: {functions}.")
+    return function
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`likewise train`: images of identities -> a network that embeds them, in one file."""
+"""`likewise train`: images of identities -> a network that embeds them, or that names them, in one file."""
 
 import json
 import os
@@ -24,6 +24,7 @@ SHOWN = 10  # skipped files that are listed; all of them are in the file beside 
 STOPPED = 130  # as a shell says of Ctrl-C
 TRAIN_EXAMPLES = examples(
     "likewise train digits --network resnet8 --embedding-dim 32 --steps 200 --out digits.safetensors",
+    "likewise train digits --objective classifier --network resnet8 --steps 300 --out classifier.safetensors",
     "likewise train faces/ --network nns2 --out model.safetensors",
     "likewise train lfw.tar --people view1 --epochs 20 --schedule adagrad --out model.safetensors",
     "likewise train faces/ --harmonic-with v1.safetensors --start v2.safetensors --out new.safetensors",
@@ -38,7 +39,15 @@ def train(
     network: Annotated[
         str | None, typer.Option(help="nn1 .. nn4, nns1, nns2 (unless given), or a small one: resnet8 .. resnet56.")
     ] = None,
-    objective: Annotated[Literal["triplet", "classes"], typer.Option(help="What is learned.")] = "triplet",
+    objective: Annotated[
+        Literal["triplet", "classes", "classifier"],
+        typer.Option(help="What is learned: embeddings, or a classifier for `depth` and `exits`."),
+    ] = "triplet",
+    held_out: Annotated[
+        float, typer.Option(help="Of data without a test half: the part that a classifier does not see.")
+    ] = 0.2,
+    fold: Annotated[int, typer.Option(min=0, help="Which such part, from 0; no two share an image.")] = 0,
+    snapshots: Annotated[str, typer.Option(metavar="N,N,...", help="After so many steps, write the network too.")] = "",
     steps: Annotated[int | None, typer.Option(min=1, help="How many batches; 1000 unless given.")] = None,
     epochs: Annotated[float | None, typer.Option(min=0, help="Instead of --steps: times through the images.")] = None,
     harmonic_with: Annotated[
@@ -92,8 +101,8 @@ def train(
     require(compare is None or harmonic_with is not None, "train", "--compare", "go with --harmonic-with", compare)
     older = open_older(harmonic_with) if harmonic_with else None
     first = load_network(start) if start else None
-    some = _examples(data, people)
-    others = unseen(_examples(compare, "all"), some) if compare else None
+    some = _examples(data, people, held_out if objective == "classifier" else 0.0, fold)
+    others = unseen(_examples(compare, "all", 0.0, 0), some) if compare else None
     count = _steps(steps, epochs, some, identities * faces + random)
     default_dim = old_width(older) if older else first.network.embedding_dim if first else 128
     plan = Plan(
@@ -136,6 +145,7 @@ def train(
                     resume=resume,
                     workers=processes,
                     every=every,
+                    snapshots=_snapshots(snapshots),
                     watch=watch,
                 )
 
@@ -173,10 +183,10 @@ def interruptible() -> Generator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _examples(data: str, people: str) -> "Examples":
-    from likewise.data import is_lfw, lfw_protocol, open_examples
+def _examples(data: str, people: str, held_out: float, fold: int) -> "Examples":
+    from likewise.data import is_lfw, lfw_protocol, open_examples, open_halves
 
-    some = open_examples(data)
+    some = open_halves(data, held_out=held_out, fold=fold).train if held_out else open_examples(data)
     if people == "all":
         return some
     if people.isdecimal():
@@ -187,10 +197,10 @@ def _examples(data: str, people: str) -> "Examples":
     protocol = lfw_protocol(data)
     if people == "view1":
         return some.of(protocol.train_people)
-    fold = people.removeprefix("without-fold-")
-    right = fold != people and fold.isdecimal() and 1 <= int(fold) <= len(protocol.people)
+    left = people.removeprefix("without-fold-")
+    right = left != people and left.isdecimal() and 1 <= int(left) <= len(protocol.people)
     require(right, "train", "--people", "be all, view1 or without-fold-1 to without-fold-10", repr(people))
-    return some.of(protocol.outside(int(fold) - 1))
+    return some.of(protocol.outside(int(left) - 1))
 
 
 def _steps(steps: int | None, epochs: float | None, some: "Examples", images: int) -> int:
@@ -198,6 +208,13 @@ def _steps(steps: int | None, epochs: float | None, some: "Examples", images: in
     if epochs is None:
         return 1000 if steps is None else steps
     return max(1, round(epochs * len(some) / min(images, len(some))))
+
+
+def _snapshots(text: str) -> tuple[int, ...]:
+    steps = [step for step in text.split(",") if step]
+    right = all(step.isascii() and step.isdecimal() and int(step) for step in steps)
+    require(right, "train", "--snapshots", "be numbers of steps such as 20,100", repr(text))
+    return tuple(map(int, steps))
 
 
 def _size(text: str | None) -> tuple[int, int] | None:

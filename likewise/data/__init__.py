@@ -5,7 +5,7 @@ from likewise.data.batches import Batch, Batches, Shuffled, held, in_order
 from likewise.data.examples import Examples, Skipped, Source, Stored, examples
 from likewise.data.files import folders
 from likewise.data.lfw import Pair, Protocol, lfw, lfw_protocol, pair_rows
-from likewise.data.opening import is_lfw, open_examples
+from likewise.data.opening import Halves, find_halves, is_lfw, open_examples, open_halves
 from likewise.data.pair_lists import PairList, read_pairs
 from likewise.data.pictures import Unreadable, decode
 from likewise.data.preparing import Augmentation, Preparation
@@ -15,6 +15,7 @@ __all__ = [
     "Batch",
     "Batches",
     "Examples",
+    "Halves",
     "Pair",
     "PairList",
     "Preparation",
@@ -28,6 +29,7 @@ __all__ = [
     "decode",
     "digits",
     "examples",
+    "find_halves",
     "folders",
     "held",
     "idx",
@@ -36,6 +38,7 @@ __all__ = [
     "lfw",
     "lfw_protocol",
     "open_examples",
+    "open_halves",
     "pair_rows",
     "read_pairs",
 ]

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -107,6 +107,15 @@ class Examples:
         """The images of everybody else."""
         unwanted = set(identities)
         return self._where([name not in unwanted for name in self.identities])
+
+    def numbered_by(self, identities: Sequence[str]) -> "Examples":
+        """The same images; labels count `identities`, some of which may have none. An unknown name is refused."""
+        numbers = {name: number for number, name in enumerate(identities)}
+        unknown = [name for name in self.identities if name not in numbers]
+        rule = f"hold those of {self.title}"
+        require(not unknown, "Examples.numbered_by", "identities", rule, f"none for {', '.join(unknown[:5])}")
+        labels = torch.tensor([numbers[name] for name in self.identities], dtype=torch.int64)[self.labels]
+        return replace(self, labels=labels, identities=tuple(identities))
 
     def with_at_least(self, count: int) -> "Examples":
         """The images of identities that have so many."""

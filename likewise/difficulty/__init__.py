@@ -9,6 +9,7 @@ from likewise.difficulty.plan import LayerPlan, Plan
 from likewise.difficulty.probes import vote
 from likewise.difficulty.results import Curve, Depths, PredictionDepth, Reads
 from likewise.difficulty.taps import Tap, Taps
+from likewise.difficulty.traits import RankCorrelation, input_traits, rank_correlation
 
 __all__ = [
     "QUADRANTS",
@@ -20,6 +21,7 @@ __all__ = [
     "Plan",
     "PredictionDepth",
     "Quadrants",
+    "RankCorrelation",
     "Reads",
     "Tap",
     "Taps",
@@ -27,6 +29,7 @@ __all__ = [
     "depth_csv",
     "depth_json",
     "input_margin",
+    "input_traits",
     "iteration_learned",
     "labelled",
     "last_run_start",
@@ -34,6 +37,7 @@ __all__ = [
     "plan_depth",
     "prediction_depth",
     "quadrants",
+    "rank_correlation",
     "read_depth",
     "vote",
     "write_depth",

@@ -77,7 +77,7 @@ def depth_consistency(
     counted = (~depths.isnan()).sum(dim=0)
     mean = depths.nanmean(dim=0)
     squares = (depths - mean).square().nansum(dim=0)
-    pairs = [_spearman(depths[[one, two]]) for one, two in combinations(range(len(found)), 2)]
+    pairs = [spearman(depths[[one, two]]) for one, two in combinations(range(len(found)), 2)]
     known = [pair for pair in pairs if pair == pair]
     return Consistency(
         rows,
@@ -139,7 +139,7 @@ def quadrants(
     return Quadrants((train_depth > first).long() + 2 * (heldout_depth > second).long(), first, second)
 
 
-def _spearman(pair: Float64[Tensor, "2 N"]) -> float:
+def spearman(pair: Float64[Tensor, "2 N"]) -> float:
     """Pearson's correlation of mean ranks, over the examples that both have."""
     shared = pair[:, ~pair.isnan().any(dim=0)]
     if shared.shape[1] < 2:

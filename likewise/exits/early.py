@@ -18,6 +18,15 @@ from likewise.exits.timings import Timings, measured_timings
 SIDE = 32  # of the images with which a network is tried when none are given
 
 
+def pooled(x: Float[Tensor, "B *rest"]) -> Float[Tensor, "B F"]:
+    """What a head sees of a segment: the mean over pixels (B, C, Y, X) or tokens (B, T, D), or the row itself.
+
+    >>> pooled(torch.arange(4.0).reshape(1, 2, 1, 2))
+    tensor([[0.5000, 2.5000]])
+    """
+    return {4: lambda: x.mean((2, 3)), 3: lambda: x.mean(1), 2: lambda: x}[x.ndim]()
+
+
 class Head(nn.Module):
     """logits = (W f + b) / temperature of f, the mean over pixels (B, C, Y, X) or tokens (B, T, D), or the row itself.
 
@@ -37,7 +46,7 @@ class Head(nn.Module):
 
     def features(self, x: Float[Tensor, "B *rest"]) -> Float[Tensor, "B F"]:
         """What the head makes its answer of."""
-        return {4: lambda: x.mean((2, 3)), 3: lambda: x.mean(1), 2: lambda: x}[x.ndim]()
+        return pooled(x)
 
     def forward(self, x: Float[Tensor, "B *rest"]) -> tuple[Float[Tensor, "B F"], Float[Tensor, "B C"]]:
         features = self.features(x)

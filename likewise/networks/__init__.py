@@ -1,6 +1,7 @@
 """Images or tokens to embeddings, with named segments; attention is a part that can be looked at and replaced."""
 
 from likewise.networks.attends import Captured, Recorder, attentions, capture, with_attends
+from likewise.networks.classifiers import Classifier, build_classifier, load_classifier, save_classifier
 from likewise.networks.embedder import Embedder, embedder
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.language import ByteModel
@@ -14,16 +15,19 @@ __all__ = [
     "Block",
     "ByteModel",
     "Captured",
+    "Classifier",
     "Embedder",
     "Network",
     "Recorder",
     "Saved",
     "VisionTransformer",
     "attentions",
+    "build_classifier",
     "build_network",
     "capture",
     "embedder",
     "embedding_layer",
+    "load_classifier",
     "load_network",
     "nn1",
     "nn2",
@@ -37,6 +41,7 @@ __all__ = [
     "resnet32",
     "resnet50",
     "resnet56",
+    "save_classifier",
     "save_network",
     "vit",
     "with_attends",

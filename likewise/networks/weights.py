@@ -76,20 +76,31 @@ def save_network(
 def load_network(path: Path | str) -> Saved:
     """Read what `save_network` wrote, in evaluation mode; a file that was changed, or is none of ours, is refused."""
     tensors, facts = load_tensors(path, kind="network")
-    found = facts.pop("hash", None)
+    found = require_hash("load_network", path, tensors, facts)
+    network = build_network(facts["name"], facts["options"])
+    put_weights("load_network", network, tensors, facts["name"])
+    preparation = Preparation.from_json(facts["preparation"])
+    return Saved(network.eval(), facts["name"], facts["options"], preparation, found)
+
+
+def require_hash(where: str, path: Path | str, tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> str:
+    """The hash that a file has of itself, taken out of its facts with its kind; a file that was changed is refused."""
+    found = facts.pop("hash", "")
     facts.pop("kind")
     same = weights_hash(tensors, facts) == found
-    require(same, "load_network", "path", "hold the weights its hash is of", repr(str(path)), "The file was changed.")
-    network = build_network(facts["name"], facts["options"])
+    require(same, where, "path", "hold the weights its hash is of", repr(str(path)), "The file was changed.")
+    return found
+
+
+def put_weights(where: str, network: Network, tensors: Mapping[str, Tensor], name: str) -> None:
+    """Put weights into a network; those of another one are refused."""
     shapes = {key: tuple(tensor.shape) for key, tensor in network.state_dict().items()}
     for key, tensor in tensors.items():
         fits = shapes.get(key) == tuple(tensor.shape)
-        require(fits, "load_network", key, f"have shape {shapes.get(key)}", tuple(tensor.shape))
+        require(fits, where, key, f"have shape {shapes.get(key)}", tuple(tensor.shape))
     missing = sorted(shapes.keys() - tensors.keys())
-    require(not missing, "load_network", "path", f"hold all weights of {facts['name']}", f"none for {missing[:3]}")
+    require(not missing, where, "path", f"hold all weights of {name}", f"none for {missing[:3]}")
     network.load_state_dict(tensors)
-    preparation = Preparation.from_json(facts["preparation"])
-    return Saved(network.eval(), facts["name"], facts["options"], preparation, found)
 
 
 def weights_hash(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:

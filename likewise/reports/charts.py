@@ -1,7 +1,7 @@
-"""Line charts as SVG that takes its colours and letters from the page it stands in.
+"""Charts of lines and bars as SVG that takes its colours and letters from the page it stands in.
 
-A chart is made of panels, a panel of axes, traces, rules and marks, all of them values. `look` is the class by which
-the page's style sheet colours something. The SVG is built as a tree, so that any text in it is escaped.
+A chart is made of panels, a panel of axes, traces, bars, rules and marks, all of them values. `look` is the class by
+which the page's style sheet colours something. The SVG is built as a tree, so that any text in it is escaped.
 """
 
 import math
@@ -52,6 +52,16 @@ class Trace:
 
 
 @dataclass(frozen=True)
+class Bars:
+    """A bar from the bottom up to each point, `width` wide in units of x; `hints` show when one is pointed at."""
+
+    look: str
+    points: tuple[tuple[Number, Number], ...]
+    width: float
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Rule:
     """A horizontal line across the panel, with its name."""
 
@@ -80,6 +90,7 @@ class Panel:
     traces: tuple[Trace, ...]
     rules: tuple[Rule, ...] = ()
     marks: tuple[Mark, ...] = ()
+    bars: tuple[Bars, ...] = ()
 
 
 @dataclass
@@ -137,6 +148,8 @@ def _draw_panel(canvas: _Canvas, clip: str) -> None:
     definition = SubElement(canvas.group, "clipPath", {"id": clip})
     box = {"x": canvas.left, "y": canvas.top, "width": canvas.width, "height": canvas.height}
     SubElement(definition, "rect", {key: f"{value:g}" for key, value in box.items()})
+    for bars in canvas.panel.bars:
+        _draw_bars(canvas, bars)
     for rule in canvas.panel.rules:
         _draw_rule(canvas, rule)
     for trace in canvas.panel.traces:
@@ -167,6 +180,17 @@ def _draw_rule(canvas: _Canvas, rule: Rule) -> None:
     _line(canvas.group, f"rule {rule.look}", canvas.left, y, canvas.right, y)
     _text(canvas.group, f"tag {rule.look}", x, y - 5, rule.name, anchor="end")
     canvas.tags.append((x, y - 5))
+
+
+def _draw_bars(canvas: _Canvas, bars: Bars) -> None:
+    group = SubElement(canvas.group, "g", {"class": f"bars {bars.look}"})
+    for number, (x, y) in enumerate(bars.points):
+        left, top = canvas.at(x - bars.width / 2, y)
+        right, bottom = canvas.at(x + bars.width / 2, canvas.panel.y.low)
+        box = {"x": left, "y": top, "width": right - left, "height": bottom - top}
+        shape = SubElement(group, "rect", {key: f"{value:.1f}" for key, value in box.items()})
+        if number < len(bars.hints):
+            SubElement(shape, "title").text = bars.hints[number]
 
 
 def _draw_trace(canvas: _Canvas, trace: Trace, clip: str) -> None:

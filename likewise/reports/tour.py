@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from likewise.attention import DenominatorWarning
-from likewise.reports import figures
+from likewise.reports import exit_figures, figures
 from likewise.reports.approximation import WIDTHS, Approximation, measure_approximation
 from likewise.reports.combinations import WIDEST
 from likewise.reports.decoding import CONTEXTS, Decoding, measure_decoding
@@ -20,11 +20,12 @@ from likewise.reports.page import render, require_packages, require_place, write
 from likewise.reports.real_attention import HALF, LOSS, TOUR, RealAttention, measure_real_attention
 from likewise.reports.real_attention import Plan as RealPlan
 from likewise.reports.scaling import LENGTHS, Scaling, measure_scaling
+from likewise.reports.settling import DigitsPlan, Settling, measure_settling
 from likewise.reports.statements import TOPICS, Statements, check_statements
 
 Result = TypeVar("Result")
 
-SHARES = (0.0, 0.05), (0.05, 0.12), (0.12, 0.3), (0.3, 0.38), (0.38, 0.8), (0.8, 1.0)  # of the time, by section
+SHARES = (0.0, 0.04), (0.04, 0.1), (0.1, 0.25), (0.25, 0.31), (0.31, 0.66), (0.66, 0.84), (0.84, 1.0)  # by section
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Plan:
     contexts: tuple[int, ...] = CONTEXTS
     allowance: float = 16.0  # seconds for time and memory against length
     real: RealPlan = TOUR
+    settling: DigitsPlan = field(default_factory=DigitsPlan)
     topics: str = TOPICS  # of the catalogue of statements
     seed: int = 0
 
@@ -52,6 +54,7 @@ class Tour:
     scaling: Scaling
     decoding: Decoding
     real: RealAttention
+    settling: Settling
     statements: Statements
     took: dict[str, float] = field(default_factory=dict)
 
@@ -96,8 +99,19 @@ def _measure(progress: Progress, plan: Plan) -> Tour:
     decoding = timed("decoding", lambda: measure_decoding(contexts=plan.contexts, seed=seed, progress=steps[3]))
     with one_thread():  # two threads of small steps wait for each other when the machine has other work
         real = timed("real", lambda: measure_real_attention(plan=plan.real, seed=seed, progress=steps[4]))
-    statements = timed("statements", lambda: check_statements(topics=plan.topics, seed=seed, progress=steps[5]))
-    return Tour(facts, identities, law, approximation, scaling, decoding, real, statements, took)
+        settling = timed("settling", lambda: measure_settling(plan=plan.settling, seed=seed, progress=steps[5]))
+    statements = timed("statements", lambda: check_statements(topics=plan.topics, seed=seed, progress=steps[6]))
+    return Tour(facts, identities, law, approximation, scaling, decoding, real, settling, statements, took)
+
+
+def settling_figures(settling: Settling) -> dict[str, str]:
+    """The pictures of the section on difficulty."""
+    settled = settling.study.prepared.settled
+    assert settled is not None
+    return {
+        "depth_figure": exit_figures.depth_figure(settled),
+        "trade_figure": exit_figures.trade_figure(settling.study),
+    }
 
 
 def render_tour(tour: Tour) -> str:
@@ -113,6 +127,7 @@ def render_tour(tour: Tour) -> str:
             "scaling_figure": figures.scaling_figure(tour.scaling),
             "decoding_figure": figures.decoding_figure(tour.decoding),
             "real_figure": figures.real_figure(tour.real),
+            **settling_figures(tour.settling),
             "half": HALF,
             "loss": LOSS,
             "widest": WIDEST,

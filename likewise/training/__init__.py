@@ -5,7 +5,16 @@ from likewise.training.checkpoints import checkpoint_settings
 from likewise.training.embedding import Embedded, embed_examples
 from likewise.training.fitting import Fitted, Plan, beside, fit
 from likewise.training.loop import Diverged, Feed, Keep, Trained, train
-from likewise.training.objectives import Classes, EveryTriplet, Hardest, Harmonic, Objective, RandomTriplets, SemiHard
+from likewise.training.objectives import (
+    Classes,
+    EveryTriplet,
+    Hardest,
+    Harmonic,
+    Logits,
+    Objective,
+    RandomTriplets,
+    SemiHard,
+)
 from likewise.training.records import Record, read_records
 from likewise.training.schedules import AdaGrad, Cosine, Schedule
 from likewise.training.upgrading import (
@@ -31,6 +40,7 @@ __all__ = [
     "Hardest",
     "Harmonic",
     "Keep",
+    "Logits",
     "Objective",
     "Older",
     "Plan",

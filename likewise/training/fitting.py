@@ -1,6 +1,6 @@
 """One call from examples to a file: a plan says everything that a run depends on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,10 +11,18 @@ from likewise.checks import require, require_choice, require_count
 from likewise.data import Augmentation, Batches, Examples, Preparation, Shuffled
 from likewise.data.batches import Drawn
 from likewise.metric import CollapseGuard, IdentitySampler
-from likewise.networks import Network, Saved, build_network, embedding_layer, save_network
+from likewise.networks import (
+    Network,
+    Saved,
+    build_classifier,
+    build_network,
+    embedding_layer,
+    save_classifier,
+    save_network,
+)
 from likewise.networks.facenet import FaceNet
 from likewise.training.loop import Feed, Keep, Trained, train
-from likewise.training.objectives import Classes, Harmonic, SemiHard
+from likewise.training.objectives import Classes, Harmonic, Logits, SemiHard
 from likewise.training.phases import Later, joined, layer_alone
 from likewise.training.records import Record
 from likewise.training.schedules import AdaGrad, Cosine, Schedule
@@ -29,15 +37,16 @@ class Plan:
     """Everything that decides the outcome of a run besides its data.
 
     A batch for triplets has `faces` of each of `identities` people and `random` others; for classes it has as many
-    images, drawn evenly. size: rows and columns of the images for a network that takes any; a network of the paper has
-    its own. chunk: images in memory at a time, with the gradient of the whole batch. rate: of the schedule, which has
-    its own unless given. head_steps: before the `steps`, so many in which the embedding layer, begun anew, learns
-    alone; for a run that starts from a trained network.
+    images, drawn evenly. objective: "triplet" and "classes" give a network that embeds; "classifier" gives one with a
+    logit for each class, of which embedding_dim and margin say nothing. size: rows and columns of the images for a
+    network that takes any; a network of the paper has its own. chunk: images in memory at a time, with the gradient of
+    the whole batch. rate: of the schedule, which has its own unless given. head_steps: before the `steps`, so many in
+    which the embedding layer, begun anew, learns alone; for a run that starts from a trained network.
     """
 
     network: str = "nns2"
     embedding_dim: int = 128
-    objective: Literal["triplet", "classes"] = "triplet"
+    objective: Literal["triplet", "classes", "classifier"] = "triplet"
     margin: float = 0.2
     steps: int = 1000
     identities: int = 30
@@ -52,7 +61,7 @@ class Plan:
     head_steps: int = 0
 
     def __post_init__(self) -> None:
-        require_choice("Plan", "objective", self.objective, ("triplet", "classes"))
+        require_choice("Plan", "objective", self.objective, ("triplet", "classes", "classifier"))
         require_choice("Plan", "schedule", self.schedule, ("cosine", "adagrad"))
         require_count("Plan", "steps", self.steps)
         require_count("Plan", "head_steps", self.head_steps, least=0)
@@ -102,6 +111,7 @@ def fit(
     resume: bool = False,
     workers: int = 0,
     every: int = 100,
+    snapshots: Collection[int] = (),
     watch: Callable[[Record], bool | None] | None = None,
 ) -> Fitted:
     """Train a network on examples and write it to `out`, with a checkpoint and a log of every step beside it.
@@ -109,12 +119,16 @@ def fit(
     harmonic: train in harmony with the vectors of an older network, instead of plan.objective. start: the network to
     begin with; with plan.head_steps its embedding layer is made anew and first learns alone (its checkpoint and log
     are beside, too). resume: go on from the checkpoint; a run under another plan, from another start or on other data
-    is refused. every: steps between checkpoints. watch: as in `train`; steps count through both parts.
+    is refused. every: steps between checkpoints. snapshots: after so many steps the network is written too, to
+    model.step-N.safetensors. watch: as in `train`; steps count through both parts.
 
     Paper: FaceNet, arXiv 1503.03832, appendix 7: start from an independently trained network, train its embedding layer
     from a random one, then all layers, with triplets of both versions.
     """
     require(len(some) > 0, "fit", "examples", "not be empty", 0)
+    for name, given in (("harmonic", harmonic), ("start", start)):
+        alone = given is None or plan.objective != "classifier"
+        require(alone, "fit", name, "be left out for a classifier, which has no embeddings to keep", "vectors")
     network, options = planned_network(some, plan, start)
     preparation = planned_preparation(some, plan, network, start)
     objective: nn.Module = harmonic or planned_objective(some, plan)
@@ -127,10 +141,21 @@ def fit(
         "harmonic": harmonic.fingerprint if harmonic else None,
         "start": start.hash if start else None,
     }
-    trained = Course(plan, objective, feed, out, settings, every, watch).run(network, resume=resume)
-    found = None
-    if trained.finished:
-        found = save_network(network.eval(), out, name=plan.network, options=options, preparation=preparation)
+
+    def write(path: Path) -> str:
+        if plan.objective == "classifier":
+            facts = {"classes": some.identities, "preparation": preparation, "trained_on": some.fingerprint}
+            return save_classifier(network, path, name=plan.network, **facts)
+        return save_network(network, path, name=plan.network, options=options, preparation=preparation)
+
+    def watched(record: Record) -> bool | None:
+        if record.step + 1 in snapshots:
+            write(beside(out, f"step-{record.step + 1}.safetensors"))
+        return watch(record) if watch else None
+
+    trained = Course(plan, objective, feed, out, settings, every, watched).run(network, resume=resume)
+    network.eval()
+    found = write(out) if trained.finished else None
     return Fitted(network, preparation, trained, found)
 
 
@@ -200,6 +225,9 @@ def planned_network(some: Examples, plan: Plan, start: Saved | None = None) -> t
     It takes as many channels as the images have, where it can. With plan.head_steps the embedding layer is not taken
     over: it may even have another width.
     """
+    if plan.objective == "classifier":
+        channels, classes = some.read(0).shape[2], len(some.identities)
+        return build_classifier(plan.network, channels=channels, num_classes=classes, seed=plan.seed), {}
     if start:
         require(start.name == plan.network, "fit", "network", f"be that of the start, {start.name}", plan.network)
         width = start.network.embedding_dim
@@ -236,12 +264,14 @@ def planned_objective(some: Examples, plan: Plan) -> nn.Module:
     """What is lowered."""
     if plan.objective == "classes":
         return Classes(plan.embedding_dim, len(some.identities), seed=plan.seed)
+    if plan.objective == "classifier":
+        return Logits()
     return SemiHard(margin=plan.margin, fallback="farthest", seed=plan.seed)
 
 
 def planned_batches(some: Examples, plan: Plan) -> Drawn:
     """Which rows each step takes."""
-    if plan.objective == "classes":
+    if plan.objective != "triplet":
         return Shuffled(len(some), min(plan.images, len(some)), plan.seed)
     sampler = IdentitySampler(
         some.labels, identities=plan.identities, faces=plan.faces, random=plan.random, seed=plan.seed

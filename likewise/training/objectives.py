@@ -120,6 +120,18 @@ class Classes(nn.Module):
         return functional.cross_entropy(self.scale * (cosines - self.margin * right), batch.labels)
 
 
+class Logits(nn.Module):
+    """Cross-entropy of a network that gives a logit for each class itself: -log softmax(logits)[label], the mean.
+
+    >>> batch = Batch(torch.zeros(1, 1, 1, 1), torch.tensor([1]), torch.tensor([0]), 0)
+    >>> Logits()(torch.tensor([[0.0, 0.0]]), batch)
+    tensor(0.6931)
+    """
+
+    def forward(self, embeddings: Float[Tensor, "B C"], batch: Batch) -> Float[Tensor, ""]:
+        return functional.cross_entropy(embeddings, batch.labels) if len(embeddings) else embeddings.sum()
+
+
 class Harmonic(nn.Module):
     """The triplet loss over new vectors and those that an old network has made, in one space: the old ones stay.
 

@@ -1,9 +1,11 @@
-"""The smallest study of real attention that has every part."""
+"""The smallest studies that have every part."""
 
+from likewise.reports.exit_training import Plan
 from likewise.reports.learning import Recipe
-from likewise.reports.real_attention import Plan
+from likewise.reports.real_attention import Plan as RealPlan
+from likewise.reports.settling import DigitsPlan
 
-TINY = Plan(
+TINY = RealPlan(
     text=Recipe(num_layers=2, num_heads=2, dim=10, steps=3, batch=2, rate=1e-3),
     images=Recipe(num_layers=1, num_heads=2, dim=10, steps=2, batch=3, rate=1e-3),
     context=23,
@@ -13,4 +15,7 @@ TINY = Plan(
     images_within=(5,),
     widths=(4, 12),
     draws=2,
+)
+FEW_DIGITS = DigitsPlan(
+    Plan(risk=0.05, heads=2, steps=3, batch=32, joint=True, k=5, queries=20, sizes=(8, 16), repeats=1), examples=203
 )

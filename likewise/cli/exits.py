@@ -1,0 +1,159 @@
+"""`likewise exits`: a classifier on disk -> heads on the way, thresholds with a guarantee, and a page about them."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from likewise.checks import require
+from likewise.cli.terminal import Json, examples, progress_bar
+
+if TYPE_CHECKING:
+    from likewise.data import Halves
+    from likewise.exits import Splits
+    from likewise.networks import Classifier, Network
+    from likewise.reports.exit_study import ExitStudy
+    from likewise.reports.exit_training import Plan
+
+STOPPED = 130  # as a shell says of Ctrl-C
+SELECTION, CALIBRATION, TEST = 0.2, 0.4, 0.4  # of the held-out half
+EXITS_EXAMPLES = examples(
+    "likewise exits classifier.safetensors digits --held-out 0.5 --risk 0.02 --smaller resnet8",
+    "likewise exits model.safetensors fashion/ --risk 0.01 --heads 4 --joint --folder work --out exits.html",
+    "likewise exits model.safetensors fashion/ --no-depth --save exits.safetensors --json",
+)
+
+
+def exits(
+    model: Annotated[Path, typer.Argument(help="A classifier of `likewise train --objective classifier`.")],
+    data: Annotated[str, typer.Argument(help='The data it was trained on: idx, CIFAR-10, a folder, or "digits".')],
+    risk: Annotated[float, typer.Option(help="The share of answers that may differ from the whole network's.")] = 0.01,
+    delta: Annotated[float, typer.Option(help="The chance, over calibration data, that the promise fails.")] = 0.05,
+    heads: Annotated[int, typer.Option(min=1, help="How many heads, at most.")] = 3,
+    smaller: Annotated[
+        list[str] | None, typer.Option(help="A smaller network to train and time beside it; repeat for more.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Batches of training; 300 unless given.")] = None,
+    epochs: Annotated[float | None, typer.Option(min=0, help="Instead of --steps: times through the data.")] = None,
+    joint: Annotated[bool, typer.Option("--joint", help="Train the body with the heads.")] = False,
+    depth: Annotated[bool, typer.Option(help="Place heads by prediction depth, or else evenly by cost.")] = True,
+    held_out: Annotated[float, typer.Option(help="As in `train`: of data without a test half.")] = 0.2,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where training is kept: the same command goes on after Ctrl-C.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("exits.html"),
+    save: Annotated[Path | None, typer.Option(help="Where to write network, heads and thresholds.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Give a classifier exits whose risk is controlled, and ask whether a smaller network would have done.
+
+    The examples that were held out are dealt to selection, calibration and test; the page is written whole or not at
+    all, and Ctrl-C leaves only what --folder keeps.
+    """
+    from likewise.data import find_halves
+    from likewise.exits import save_exits
+    from likewise.networks import load_classifier
+    from likewise.reports.exit_page import exits_json, write_exits
+    from likewise.reports.exit_study import require_enough, study_exits
+    from likewise.reports.exit_training import Plan
+    from likewise.reports.facts import gather_facts
+    from likewise.reports.page import require_packages, require_place
+
+    require_packages("exits", "jinja2")
+    require_place("exits", out)
+    require(save is None or save.parent.is_dir(), "exits", "--save", "be in a folder that exists", str(save))
+    require(folder is None or folder.is_dir(), "exits", "--folder", "be a folder that exists", str(folder))
+    found, facts = load_classifier(model), gather_facts(())
+    halves, known = find_halves(data, trained_on=found.trained_on, held_out=held_out)
+    plan = Plan(risk=risk, delta=delta, heads=heads, joint=joint, k=30 if depth else None, seed=seed)
+    require_enough(plan, round(CALIBRATION * len(halves.test)))
+    parts = deal(found, halves, seed=seed)
+    plan = planned(plan, len(parts.train), steps, epochs)
+    try:
+        with progress_bar() as progress:
+            study = study_exits(
+                found.network,
+                parts,
+                plan=plan,
+                smaller=untrained(smaller or [], found, seed=seed),
+                folder=folder,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        again = "; the same command goes on" if folder else ""
+        print(f"likewise: stopped, nothing was written{again}", file=sys.stderr)
+        raise typer.Exit(STOPPED) from None
+    notes = remarks(halves, trained_on=found.trained_on, known=known)
+    write_exits(out, study, title=f"{found.name} on {halves.train.title}", facts=facts, notes=notes)
+    if save:
+        options = {"channels": found.preparation.channels, "num_classes": len(found.classes)}
+        policy, preparation = study.controlled.policy, found.preparation
+        save_exits(study.prepared.exits, save, name=found.name, options=options, policy=policy, preparation=preparation)
+    if as_json:
+        saved = str(save) if save else None
+        print(json.dumps({"report": str(out), "exits": saved, "notes": list(notes), **exits_json(study)}))
+    else:
+        show(study, out, save, notes)
+
+
+def deal(found: "Classifier", halves: "Halves", *, seed: int) -> "Splits":
+    """The training half to train, the other to selection, calibration and test; who is in both is not tested on."""
+    from likewise.exits import Split, split_examples
+
+    train, test = (Split.read(half.numbered_by(found.classes), found.preparation, role="train") for half in halves[:2])
+    new = test.without(train)
+    dealt = split_examples(new.inputs, new.labels, selection=SELECTION, calibration=CALIBRATION, test=TEST, seed=seed)
+    return dealt._replace(train=train)
+
+
+def planned(plan: "Plan", count: int, steps: int | None, epochs: float | None) -> "Plan":
+    """The plan with its steps."""
+    from dataclasses import replace
+
+    require(steps is None or epochs is None, "exits", "--epochs", "not be given with --steps", epochs)
+    if epochs is not None:
+        steps = max(1, round(epochs * count / min(plan.batch, count)))
+    return plan if steps is None else replace(plan, steps=steps)
+
+
+def untrained(names: list[str], found: "Classifier", *, seed: int) -> "dict[str, Network]":
+    """New networks for the same images and classes."""
+    from likewise.networks import build_classifier
+
+    channels, classes = found.preparation.channels, len(found.classes)
+    return {name: build_classifier(name, channels=channels, num_classes=classes, seed=seed) for name in names}
+
+
+def remarks(halves: "Halves", *, trained_on: str | None, known: bool) -> tuple[str, ...]:
+    """What must be known of the data."""
+    parted = f"Training and held-out examples: {halves.how}."
+    if known:
+        return (parted,)
+    if trained_on is None:
+        doubt = "The network does not say what it was trained on: if it saw held-out images"
+    else:
+        doubt = "The network was trained on other examples than this training half: if it saw held-out images"
+    return parted, f"{doubt}, accuracy is too high and the promise does not hold."
+
+
+def show(study: "ExitStudy", out: Path, save: Path | None, notes: tuple[str, ...]) -> None:
+    """A table and the answer."""
+    from likewise.reports.formats import seconds
+
+    for note in notes:
+        print(note)
+    names = study.prepared.exits.names
+    print(f"Heads behind {', '.join(names)}. {study.controlled.text}")
+    size = study.clock.sizes[-1]
+    print(f"{'':>16}{'accuracy':>10}{'multiply-adds':>16}{f'time, batch {size}':>18}")
+    for point in (*study.networks, *study.ladder):
+        assert point.seconds is not None
+        print(f"{point.name:>16}{point.accuracy:>10.2%}{point.macs:>16,.0f}{seconds(point.seconds):>18}")
+    for answer in study.answers:
+        print(answer.text)
+    print(f"The report is {out}")
+    if save:
+        print(f"Network, heads and thresholds are in {save}")

@@ -1,0 +1,286 @@
+"""A classifier is given exits: where its heads stand, how they are trained, and the smaller networks beside it."""
+
+import copy
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor, nn
+
+from likewise.checks import require, require_count
+from likewise.difficulty import Depths, Tap, prediction_depth
+from likewise.exits import (
+    EarlyExit,
+    ExitCosts,
+    Placement,
+    Splits,
+    exit_costs,
+    fit_temperatures,
+    suggest_placement,
+    train_exits,
+)
+from likewise.exits.chains import chain_of
+from likewise.exits.early import pooled
+from likewise.networks.weights import weights_hash
+from likewise.reports.measuring import Progress, part, silent
+from likewise.training import Cosine, Keep, Logits, Record, train
+
+EVERY = 100  # steps between checkpoints
+SETTLED = (0.5, 0.9)  # of the training examples: where the groups of difficulty part
+SHARES = (0.0, 0.15), (0.15, 0.4), (0.4, 0.5), (0.5, 1.0)  # of the time: depth, heads, depth again, smaller networks
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is promised, how heads are placed and trained, and what is timed.
+
+    risk, delta: as in `control_risk`. heads: at most. steps, rate, batch: of training, for the heads and for every
+    smaller network. joint: the body is trained with the heads, instead of left as it is. k: neighbours of prediction
+    depth; None leaves depth out, and heads stand evenly by cost. support, queries: how many training examples, at most,
+    depth compares with, and how many of their own depths place the heads. sizes, repeats: of batches on the clock.
+    """
+
+    risk: float = 0.01
+    delta: float = 0.05
+    heads: int = 3
+    steps: int = 300
+    rate: float = 5e-3
+    batch: int = 128
+    joint: bool = False
+    k: int | None = 30
+    support: int = 5000
+    queries: int = 1000
+    sizes: tuple[int, ...] = (32, 256)
+    repeats: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("heads", "steps", "batch", "support", "queries", "repeats"):
+            require_count("Plan", name, getattr(self, name))
+        for name in ("risk", "delta"):
+            require(0 < getattr(self, name) < 1, "Plan", name, "be between 0 and 1", getattr(self, name))
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Prediction depths of training, calibration and test examples, and the groups of difficulty, cut by the first.
+
+    heads: of the training examples again, by the neighbours in what a head would see. cuts: the depths up to which half
+    and nine tenths of the training examples are settled. support: how many training examples all were compared with.
+    """
+
+    layers: tuple[str, ...]
+    train: Depths
+    heads: Depths
+    calibration: Depths
+    test: Depths
+    cuts: tuple[int, ...]
+    support: int
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups, easiest first."""
+        return group_names(self.cuts, self.test.probes)
+
+    def group(self, depths: Int64[Tensor, "N"]) -> Int64[Tensor, "N"]:
+        """The number of each depth's group."""
+        return torch.bucketize(depths, torch.tensor(self.cuts))
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A classifier with trained heads, and what stands beside it.
+
+    alone: the test accuracy of the network as it came. smaller: trained networks by name.
+    """
+
+    exits: EarlyExit
+    costs: ExitCosts
+    temperatures: tuple[float, ...]
+    settled: Settled | None
+    placement: Placement | None
+    alone: float
+    smaller: Mapping[str, nn.Module]
+
+
+def prepare_exits(
+    network: nn.Module,
+    parts: Splits,
+    *,
+    plan: Plan,
+    smaller: Mapping[str, nn.Module],
+    folder: Path | None = None,
+    progress: Progress = silent,
+) -> Prepared:
+    """Place heads, train them and the smaller networks, and fit temperatures on the selection split.
+
+    network: a classifier trained on parts.train, in evaluation mode; it is left as it was. smaller: new networks by
+    name, which are trained in place. folder: where training is kept, so that the same call goes on after a stop.
+    """
+    steps = [part(progress, start, stop) for start, stop in SHARES]
+    alone = accuracy(network, parts.test.inputs, parts.test.labels)
+    settled = None if plan.k is None else settle(network, parts, plan=plan, progress=steps[0])
+    body = copy.deepcopy(network) if plan.joint else network
+    exits, placement = place_heads(body, parts.train.inputs[:2], settled, heads=plan.heads, seed=plan.seed)
+    train_exits(
+        exits,
+        parts.train.feed(size=plan.batch, seed=plan.seed),
+        steps=plan.steps,
+        body="joint" if plan.joint else "frozen",
+        schedule=Cosine(peak=plan.rate),
+        keep=_keep(folder, "heads", exits, parts, plan),
+        resume=True,
+        seed=plan.seed,
+        watch=_watch(steps[1], plan.steps, "heads"),
+    )
+    if settled is not None and plan.joint:  # of the body as it is now
+        settled = settle(exits.network, parts, plan=plan, progress=steps[2])
+    for number, (name, other) in enumerate(smaller.items()):
+        turn = part(steps[3], number / len(smaller), (number + 1) / len(smaller))
+        train_classifier(other, parts, plan=plan, name=name, folder=folder, progress=turn)
+    return Prepared(
+        exits,
+        exit_costs(exits, parts.train.inputs),
+        fit_temperatures(exits, parts.selection),
+        settled,
+        placement,
+        alone,
+        smaller,
+    )
+
+
+def settle(network: nn.Module, parts: Splits, *, plan: Plan, progress: Progress = silent) -> Settled:
+    """Prediction depths at every segment, against a part of the training examples if there are many.
+
+    The depths that place the heads are found again from what a head sees of a segment, its mean over pixels: what is
+    settled for neighbours of all pixels need not be so for a head.
+    """
+    assert plan.k is not None
+    train, calibration, test = parts.train, parts.calibration, parts.test
+    support = train.take(_some(len(train), plan.support, plan.seed))
+    names = [name for name, _ in chain_of(network, None)]
+    ask = partial(
+        prediction_depth,
+        network,
+        (support.inputs, support.labels),
+        k=plan.k,
+        train_rows=_some(len(support), plan.queries, plan.seed).tolist(),
+        sample=0,
+    )
+    held = torch.cat([calibration.inputs, test.inputs]), torch.cat([calibration.labels, test.labels])
+    steps = part(progress, 0.0, 0.8), part(progress, 0.8, 1.0)
+    raw = ask(held, layers=names, progress=lambda what, done: steps[0](done, f"prediction depth, {what}"))
+    seen = ask(
+        None,
+        layers=[Tap(name, select=pooled) for name in names],
+        progress=lambda what, done: steps[1](done, f"prediction depth for heads, {what}"),
+    )
+    assert raw.test is not None
+    share = raw.train.counts.cumsum(0) / len(raw.train)
+    cuts = sorted({int((share < settled).sum()) for settled in SETTLED})
+    ends = (0, len(calibration)), (len(calibration), len(raw.test))
+    of_calibration, of_test = (_between(raw.test, *each) for each in ends)
+    return Settled(raw.layers, raw.train, seen.train, of_calibration, of_test, tuple(cuts), len(support))
+
+
+def group_names(cuts: tuple[int, ...], last: int) -> tuple[str, ...]:
+    """Depths from one cut to the next, and to the last.
+
+    >>> group_names((0, 3), 9)
+    ('depth 0', 'depth 1 to 3', 'depth 4 to 9')
+    """
+    ends = zip((0, *(cut + 1 for cut in cuts)), (*cuts, last), strict=True)
+    return tuple(f"depth {low}" if low == high else f"depth {low} to {high}" for low, high in ends)
+
+
+def place_heads(
+    network: nn.Module, example: Tensor, settled: Settled | None, *, heads: int, seed: int
+) -> tuple[EarlyExit, Placement | None]:
+    """Heads where the depths of training examples pay for them, or else evenly by cost."""
+    names = [name for name, _ in chain_of(network, None)][:-1]
+    everywhere = exit_costs(EarlyExit(network, example, heads=names).eval(), example)
+    placement = None
+    if settled is not None:
+        head_cost = sum(everywhere.heads) / len(everywhere.heads)
+        costs = torch.tensor(everywhere.positions, dtype=torch.float64)
+        placement = suggest_placement(settled.heads.counts, costs, heads=heads, head_cost=head_cost)
+        placement = placement if placement.positions else None  # no head would pay
+    if placement is None:
+        chosen = [names[place] for place in spread(everywhere, heads=heads)]
+    else:
+        chosen = [names[position - 1] for position in placement.positions if position <= len(names)]
+    return EarlyExit(network, example, heads=chosen, seed=seed), placement
+
+
+def spread(costs: ExitCosts, *, heads: int) -> tuple[int, ...]:
+    """Segments behind which 1/(K+1), ..., K/(K+1) of all multiply-adds are done, as nearly as can be.
+
+    >>> spread(ExitCosts((10, 20, 30, 40, 0), (), ()), heads=2)  # 10, 30, 60, 100 are done; a third, two thirds
+    (1, 2)
+    """
+    done = costs.positions[1:-2]
+    wanted = [costs.full * number / (heads + 1) for number in range(1, heads + 1)]
+    return tuple(sorted({min(range(len(done)), key=lambda place: abs(done[place] - want)) for want in wanted}))
+
+
+def train_classifier(
+    network: nn.Module,
+    parts: Splits,
+    *,
+    plan: Plan,
+    name: str,
+    folder: Path | None = None,
+    progress: Progress = silent,
+) -> None:
+    """Train a network on the training split by cross-entropy; it ends in evaluation mode."""
+    train(
+        network,
+        Logits(),
+        parts.train.feed(size=plan.batch, seed=plan.seed),
+        steps=plan.steps,
+        schedule=Cosine(peak=plan.rate),
+        keep=_keep(folder, name, network, parts, plan),
+        resume=True,
+        seed=plan.seed,
+        watch=_watch(progress, plan.steps, name),
+    )
+    network.eval()
+
+
+def accuracy(network: nn.Module, inputs: Tensor, labels: Int64[Tensor, "N"], size: int = 256) -> float:
+    """How often the network gives the label."""
+    with torch.no_grad():
+        found = torch.cat([network(batch).argmax(1) for batch in inputs.split(size)])
+    return (found == labels).double().mean().item()
+
+
+def _some(count: int, most: int, seed: int) -> Int64[Tensor, "n"]:
+    """At most so many rows by chance, in order."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed))[:most].sort().values
+
+
+def _between(depths: Depths, start: int, stop: int) -> Depths:
+    rows, labels, predicted = (each[start:stop] for each in (depths.rows, depths.labels, depths.predicted))
+    sweep = {k: found[start:stop] for k, found in depths.sweep.items()}
+    return replace(depths, rows=rows - start, labels=labels, predicted=predicted, sweep=sweep)
+
+
+def _keep(folder: Path | None, name: str, start: nn.Module, parts: Splits, plan: Plan) -> Keep | None:
+    """Where a training is kept; one from other weights, on other data or by another plan is refused."""
+    if folder is None:
+        return None
+    settings = {
+        "name": name,
+        "start": weights_hash(start.state_dict(), {}),
+        "data": hashlib.sha256(parts.train.ids.numpy().tobytes()).hexdigest(),
+        **{key: getattr(plan, key) for key in ("steps", "rate", "batch", "joint", "seed")},
+    }
+    return Keep(folder / f"{name}.checkpoint", folder / f"{name}.jsonl", EVERY, settings)
+
+
+def _watch(progress: Progress, steps: int, name: str) -> Callable[[Record], None]:
+    return lambda record: progress((record.step + 1) / steps, f"training {name}, step {record.step + 1} of {steps}")

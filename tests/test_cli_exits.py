@@ -1,0 +1,123 @@
+"""`likewise exits` writes a page, a file that leaves early, and nothing at all when it is stopped."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from likewise import cli
+from likewise.data import Halves, Preparation, digits
+from likewise.exits import load_exits
+from likewise.networks import build_classifier, build_network, save_classifier, save_network
+
+SMALL = ["--risk", "0.1", "--heads", "2", "--steps", "2", "--no-depth"]
+CLASSES = tuple(map(str, range(10)))
+
+
+def few(data: str, *, trained_on: str | None, held_out: float) -> tuple[Halves, bool]:
+    assert data == "digits"
+    some = digits()
+    halves = Halves(some.take(range(61)), some.take(range(61, 61 + int(400 * held_out))), f"{held_out} held out")
+    return halves, halves.train.fingerprint == trained_on
+
+
+@pytest.fixture(autouse=True)
+def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("likewise.data.find_halves", few)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "c.safetensors"
+    network = build_classifier("resnet8", channels=1, num_classes=10)
+    preparation, seen = Preparation((8, 8), 1), few("digits", trained_on=None, held_out=0.2)[0].train.fingerprint
+    save_classifier(network, path, name="resnet8", classes=CLASSES, preparation=preparation, trained_on=seen)
+    return path
+
+
+def run(model: Path, *more: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["exits", str(model), "digits", "--out", str(model.parent / "e.html"), *more])
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+def test_a_page_and_a_file_are_written(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = model.parent / "e.safetensors"
+    assert run(model, *SMALL, "--save", str(saved), "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["notes"] == ["Training and held-out examples: 0.2 held out."]
+    assert shown["examples"] == {"train": 61, "selection": 16, "calibration": 32, "test": 32}
+    assert Path(shown["report"]).read_text(encoding="utf-8").startswith("<!doctype html>")
+    found = load_exits(shown["exits"])
+    assert list(found.exits.names) == shown["heads"]
+    assert found.policy is not None
+    assert [None if each == float("inf") else each for each in found.policy.thresholds] == shown["thresholds"]
+    assert found.preparation == Preparation((8, 8), 1)
+
+
+def test_smaller_networks_and_the_answer_are_printed(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(model, *SMALL, "--smaller", "resnet14", "--joint") == 0
+    out = capsys.readouterr().out
+    assert "resnet14" in out
+    assert out.count("Early exit or a smaller model?") == 2
+    assert f"The report is {model.parent / 'e.html'}\n" in out
+
+
+@pytest.mark.parametrize(("seen", "note"), [(None, "does not say what"), ("another", "on other examples")])
+def test_a_network_of_unknown_training_is_noted(
+    model: Path, seen: str | None, note: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = build_classifier("resnet8", channels=1, num_classes=10)
+    preparation = Preparation((8, 8), 1)
+    save_classifier(network, model, name="resnet8", classes=CLASSES, preparation=preparation, trained_on=seen)
+    assert run(model, *SMALL) == 0
+    assert note in capsys.readouterr().out
+    assert note in (model.parent / "e.html").read_text(encoding="utf-8")
+
+
+def test_a_stopped_run_writes_nothing(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*args: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("likewise.reports.exit_study.measure_exits", stop)
+    assert run(model, *SMALL, "--folder", str(model.parent)) == 130
+    assert "stopped, nothing was written; the same command goes on" in capsys.readouterr().err
+    assert not (model.parent / "e.html").exists()
+    assert (model.parent / "heads.checkpoint").is_file()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--risk", "0.01"], "study_exits: calibration must have at least 299 examples for a risk of 0.01"),
+        (
+            ["--risk", "0.1", "--steps", "2", "--epochs", "1"],
+            "exits: --epochs must not be given with --steps; got 1.0.",
+        ),
+        (["--folder", "nowhere"], "exits: --folder must be a folder that exists; got nowhere."),
+        (["--save", "nowhere/e.safetensors"], "exits: --save must be in a folder that exists; got nowhere"),
+        (["--risk", "0.1", "--smaller", "resnet9"], "build_classifier: name must be one of 'resnet8'"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    model: Path, more: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(model, *more) == 2
+    assert message in capsys.readouterr().err
+    assert not (model.parent / "e.html").exists()
+
+
+def test_a_network_that_embeds_is_no_classifier(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = {"channels": 1, "embedding_dim": 7}
+    network = build_network("resnet8", options)
+    save_network(network, model, name="resnet8", options=options, preparation=Preparation((8, 8), 1))
+    assert run(model, *SMALL) == 2
+    assert "must be a classifier that likewise wrote" in capsys.readouterr().err
+
+
+def test_epochs_are_steps(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(model, "--risk", "0.1", "--no-depth", "--epochs", "3", "--folder", str(model.parent)) == 0
+    assert len((model.parent / "heads.jsonl").read_text().splitlines()) == 3
