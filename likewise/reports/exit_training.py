@@ -173,7 +173,7 @@ def settle(network: nn.Module, parts: Splits, *, plan: Plan, progress: Progress 
     )
     held = torch.cat([calibration.inputs, test.inputs]), torch.cat([calibration.labels, test.labels])
     steps = part(progress, 0.0, 0.8), part(progress, 0.8, 1.0)
-    raw = ask(held, layers=names, progress=_by_stage(steps[0], len(names) + 4))
+    raw = ask(held, layers=names, progress=_by_stage(steps[0], 2 * len(names) + 6))
     seen = ask(None, layers=[Tap(name, select=pooled) for name in names], progress=_by_stage(steps[1], len(names) + 3))
     assert raw.test is not None
     share = raw.train.counts.cumsum(0) / len(raw.train)
