@@ -178,7 +178,7 @@ def test_training_examples_can_come_from_elsewhere(tmp_path: Path, capsys: pytes
         (["{first}", "{data}", "--out", "nowhere/p.html"], "path must be in a folder that exists"),
         (["{first}", "{data}", "--held-out", "0"], "the test half must have examples; got 0"),
         (["{first}", "{data}", "--max-memory", "9kB"], "max_memory must be at least"),
-        (["{first}", "{data}", "--checkpoints", "{fold}"], "--checkpoints must be asked about the same test examples"),
+        (["{first}", "{data}", "--checkpoints", "{fold}"], "checkpoints must be asked about the same test examples"),
     ],
 )
 def test_wrong_usage_is_one_line(

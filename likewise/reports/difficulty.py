@@ -188,6 +188,10 @@ def study_depth(
     folder: each model keeps its finished layers in a folder of its own there.
     """
 
+    for one in checkpoints:
+        same = one.test.items == subject.test.items
+        require(same, "study_depth", "checkpoints", "be asked about the same test examples", one.name)
+
     def depths(number: int, one: Subject) -> PredictionDepth:
         place = None if folder is None else folder / f"model-{number}"
         several = f"{one.name}: " if again or checkpoints else ""
@@ -219,8 +223,6 @@ def _traits(subject: Subject, found: PredictionDepth) -> tuple[Float64[Tensor, "
 
 def _stage(subject: Subject, found: PredictionDepth, converged: Depths) -> Stage:
     assert found.test is not None
-    same = torch.equal(found.test.labels, converged.labels)
-    require(same, "depth", "--checkpoints", "be asked about the same test examples", subject.name)
     agreement = rank_correlation(found.test.depth.double(), converged.depth.double())
     return Stage(subject.name, found.train.accuracy, found.test, agreement)
 

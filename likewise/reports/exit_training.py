@@ -173,12 +173,8 @@ def settle(network: nn.Module, parts: Splits, *, plan: Plan, progress: Progress 
     )
     held = torch.cat([calibration.inputs, test.inputs]), torch.cat([calibration.labels, test.labels])
     steps = part(progress, 0.0, 0.8), part(progress, 0.8, 1.0)
-    raw = ask(held, layers=names, progress=lambda what, done: steps[0](done, f"prediction depth, {what}"))
-    seen = ask(
-        None,
-        layers=[Tap(name, select=pooled) for name in names],
-        progress=lambda what, done: steps[1](done, f"prediction depth for heads, {what}"),
-    )
+    raw = ask(held, layers=names, progress=_by_stage(steps[0], 2 * len(names) + 6))
+    seen = ask(None, layers=[Tap(name, select=pooled) for name in names], progress=_by_stage(steps[1], len(names) + 3))
     assert raw.test is not None
     share = raw.train.counts.cumsum(0) / len(raw.train)
     cuts = sorted({int((share < settled).sum()) for settled in SETTLED})
@@ -280,6 +276,19 @@ def _keep(folder: Path | None, name: str, start: nn.Module, parts: Splits, plan:
         **{key: getattr(plan, key) for key in ("steps", "rate", "batch", "joint", "seed")},
     }
     return Keep(folder / f"{name}.checkpoint", folder / f"{name}.jsonl", EVERY, settings)
+
+
+def _by_stage(progress: Progress, stages: int) -> Callable[[str, float], None]:
+    """The progress of about so many stages, each of which tells its own; it never goes back."""
+    seen: dict[str, None] = {}
+    furthest = [0.0]
+
+    def tell(what: str, done: float) -> None:
+        seen[what] = None
+        furthest[0] = min(1.0, max(furthest[0], (len(seen) - 1 + done) / stages))
+        progress(furthest[0], f"prediction depth, {what}")
+
+    return tell
 
 
 def _watch(progress: Progress, steps: int, name: str) -> Callable[[Record], None]:

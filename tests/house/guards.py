@@ -180,6 +180,7 @@ OPTIONS = 8
 EXEMPT: set[str] = {  # every setting of a run, and of a judgement, is an option
     "likewise/cli/train.py:train",
     "likewise/cli/evaluate.py:evaluate",
+    "likewise/cli/depth.py:depth",
     "likewise/cli/exits.py:exits",
 }
 

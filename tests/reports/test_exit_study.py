@@ -25,21 +25,22 @@ CLASSES, WIDTH = 3, 5
 PLAN = Plan(risk=0.1, delta=0.1, heads=2, steps=12, batch=16, k=5, queries=31, sizes=(8, 16), repeats=1)
 
 
-def layer(width_in: int, width: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(width_in, width), nn.ReLU())
+def layer(width: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(width, width), nn.ReLU())
 
 
 def network(*, seed: int, layers: int = 4) -> nn.Sequential:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return nn.Sequential(layer(WIDTH, 8), *(layer(8, 8) for _ in range(layers - 1)), nn.Linear(8, CLASSES))
+        first = nn.Sequential(nn.Flatten(), nn.Linear(WIDTH, 8), nn.ReLU())
+        return nn.Sequential(first, *(layer(8) for _ in range(layers - 1)), nn.Linear(8, CLASSES))
 
 
 def blobs() -> Splits:
     generator = torch.Generator().manual_seed(7)
     labels = torch.arange(307) % CLASSES
     inputs = torch.randn(307, WIDTH, generator=generator) + 1.5 * nn.functional.one_hot(labels, WIDTH)
-    return split_examples(inputs, labels, selection=0.1, calibration=0.3, test=0.2, seed=1)
+    return split_examples(inputs[:, :, None, None], labels, selection=0.1, calibration=0.3, test=0.2, seed=1)
 
 
 @pytest.fixture(scope="module")
