@@ -75,6 +75,8 @@ def test_a_sweep_over_k_equals_a_run_for_each() -> None:
         alone = prediction_depth(model, train, test, k=k)
         assert (swept.train.sweep[k].tolist(), swept.test.sweep[k].tolist()) == depth_pair(alone)
         torch.testing.assert_close(swept.curves["test"].accuracy[number], alone.curves["test"].accuracy[0])
+        short = prediction_depth(model, train, test, k=5, sweep_ks=KS, sample=0)  # nobody asked but the unsettled
+        assert short.train.sweep[k].tolist() == alone.train.depth.tolist()
     assert swept.test.depth is swept.test.sweep[5]
 
 

@@ -1,6 +1,9 @@
 """A plan keeps to the memory it was given, and says where everything goes before anything is done."""
 
+import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -79,3 +82,30 @@ def test_a_plan_is_printed_as_a_table() -> None:
     assert lines[2].startswith("block0    16,384 wide    3.9 GB on disk ")
     assert len(lines) == 1 + len(RESNET20)
     assert "on disk" in lines[0]
+
+
+MEASURED = """
+import pathlib, sys, torch
+from benchmarks.harness.memory import extra_bytes
+from likewise.difficulty.activations import OnDisk
+from likewise.difficulty.plan import _working
+from likewise.similarity import nearest
+torch.set_num_threads(1)
+K, N, M = 2048, 512, 6000
+path = pathlib.Path(sys.argv[1])
+with path.open("wb") as file:
+    for seed in range(6):
+        rows = torch.randn(M // 6, K, generator=torch.Generator().manual_seed(seed))
+        file.write(rows.numpy().tobytes())
+y = OnDisk(path, (M, K), torch.float32)
+nearest(y[:3], y[:100], k=3)  # what the first call loads is no array
+print(extra_bytes(lambda: nearest(y[torch.arange(N)], y, k=30, support=4096)), _working(K, N, 4096, 30, 4))
+"""
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/clear_refs").exists(), reason="only Linux says what was resident")
+def test_the_work_takes_no_more_memory_than_planned(tmp_path: pathlib.Path) -> None:
+    command = [sys.executable, "-c", MEASURED, str(tmp_path / "rows")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=pathlib.Path(__file__).parents[2])
+    taken, planned = map(int, done.stdout.split())
+    assert planned / 2 < taken < planned + (8 << 20)  # some megabytes are the library's own
