@@ -170,7 +170,8 @@ def render(outcomes: list[Outcome], tried: list[list[str]]) -> str:
     ]
     lines += ["", *_by_fold(found, folds), "", _made(outcomes), ""]
     lines += [
-        "**What was tried on View 1**, one training each (1,000 pairs: one standard error is about one point)",
+        "**What was tried on View 1** before the recipe was settled, one training each, with a script of like parts "
+        "that is not kept (1,000 pairs: one standard error is about one point)",
         "",
     ]
     lines += ["| what | accuracy | area under ROC |", "| --- | ---: | ---: |"]

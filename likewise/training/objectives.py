@@ -110,7 +110,9 @@ class Classes(nn.Module):
         require(scale > 0, "Classes", "scale", "be positive", scale)
         require(0 <= margin < 2, "Classes", "margin", "be from 0 to below 2, the largest difference", margin)
         self.scale, self.margin = scale, margin
-        self.weight = nn.Parameter(torch.randn(num_classes, embedding_dim, generator=drawn(seed, 0)))
+        # Only directions count, and a step turns a long row less: length 1, whatever the width.
+        weight = torch.randn(num_classes, embedding_dim, generator=drawn(seed, 0))
+        self.weight = nn.Parameter(functional.normalize(weight))
 
     def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
         cosines = functional.normalize(embeddings) @ functional.normalize(self.weight).mT

@@ -44,6 +44,11 @@ def test_classes_are_cross_entropy_over_cosines() -> None:
     assert_close(objective(e, some), expected)
 
 
+@pytest.mark.parametrize("width", [3, 128])
+def test_weights_of_classes_begin_at_length_1(width: int) -> None:
+    assert_close(Classes(width, 7).weight.norm(dim=1), torch.ones(7))
+
+
 def test_a_margin_is_taken_off_the_right_cosine_only() -> None:
     e, some = embeddings(LABELS), batch(LABELS)
     objective = Classes(5, 4, scale=8.0, margin=0.3).double()
