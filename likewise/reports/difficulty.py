@@ -187,7 +187,6 @@ def study_depth(
     again: the model trained again, from other seeds or on other folds. checkpoints: the model before it had converged.
     folder: each model keeps its finished layers in a folder of its own there.
     """
-
     for one in checkpoints:
         same = one.test.items == subject.test.items
         require(same, "study_depth", "checkpoints", "be asked about the same test examples", one.name)
