@@ -81,6 +81,15 @@ def test_templates_of_bytes_are_judged_like_vectors() -> None:
     assert found.templates.rates.accuracy == pytest.approx(found.rates.accuracy, abs=0.05)
 
 
+def test_what_bytes_lose_is_val_before_less_val_after() -> None:
+    some, network = drawn_people(40, 6, noise=70.0), Looking()
+    found = evaluate(network, PREPARATION, some, protocol=Everyone(1), far=0.02)
+    small = quantised(plain_vectors(some, network)).double()
+    after = judge(small / small.norm(dim=1, keepdim=True), some.labels, protocol=Everyone(1), far=0.02)
+    assert found.templates.rates.val == after.val < found.rates.val
+    assert found.templates.loss == pytest.approx(found.rates.val - after.val)
+
+
 def test_a_list_embeds_only_its_images_and_once() -> None:
     some, network = drawn_people(12, 4, noise=55.0), Looking()
     drawn = Everyone(2).draw(some.take(range(24)).labels)
