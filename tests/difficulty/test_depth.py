@@ -178,6 +178,8 @@ def test_some_training_examples_may_be_asked_alone() -> None:
     some = prediction_depth(model, train, test, k=5, train_rows=[3, 20, 41])
     assert some.train.rows.tolist() == [3, 20, 41]
     assert some.train.depth.tolist() == whole.train.depth[[3, 20, 41]].tolist()
+    others = prediction_depth(model, train, test, k=5, train_rows=[3, 20, 42])
+    assert some.fingerprint != others.fingerprint
     none = prediction_depth(model, train, test, k=5, train_rows=())
     assert len(none.train) == 0
     assert repr(none.train) == "Depths(of nothing)"

@@ -67,8 +67,10 @@ def stopping(stage: str) -> Any:
     return progress
 
 
-@pytest.mark.parametrize("max_memory", [LITTLE, 1 << 30])
-@pytest.mark.parametrize("stage", ["forward pass, test", "softmax, test", "2, train", "input, test"])
+@pytest.mark.parametrize(
+    ("stage", "max_memory"),
+    [("forward pass, test", LITTLE), ("2, train", LITTLE), ("input, test", LITTLE), ("2, train", 1 << 30)],
+)
 def test_interrupted_work_goes_on(tmp_path: Path, stage: str, max_memory: int) -> None:
     whole = run(max_memory=max_memory)
     with pytest.raises(Stop):

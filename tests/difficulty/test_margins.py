@@ -60,6 +60,8 @@ def test_the_edges() -> None:
     assert input_margin(same, draw(N, K)).tolist() == [math.inf] * N
     tie = linear(torch.eye(2).double(), torch.zeros(2).double())
     assert input_margin(tie, torch.ones(1, 2).double()).tolist() == [0.0]
+    twins = linear(torch.zeros(C, K).double(), torch.zeros(C).double())
+    assert input_margin(twins, draw(N, K)).tolist() == [0.0] * N  # 0 over 0: on every boundary
     assert input_margin(tie, torch.ones(0, 2).double()).shape == (0,)
 
 
