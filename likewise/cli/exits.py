@@ -146,7 +146,10 @@ def show(study: "ExitStudy", out: Path, save: Path | None, notes: tuple[str, ...
     for note in notes:
         print(note)
     names = study.prepared.exits.names
-    print(f"Heads behind {', '.join(names)}. {study.controlled.text}")
+    print(f"Heads behind {', '.join(names)}. {study.promise}")
+    if study.prepared.settled is not None:
+        unsure = [study.prepared.settled.groups[each.group] for each in study.controlled.groups if not each.certified]
+        print(f"Shown for all groups of difficulty but these: {', '.join(unsure) or 'none'}.")
     size = study.clock.sizes[-1]
     print(f"{'':>16}{'accuracy':>10}{'multiply-adds':>16}{f'time, batch {size}':>18}")
     for point in (*study.networks, *study.ladder):

@@ -70,7 +70,7 @@ class Settled:
     """Prediction depths of training, calibration and test examples, and the groups of difficulty, cut by the first.
 
     heads: of the training examples again, by the neighbours in what a head would see. cuts: the depths up to which half
-    and nine tenths of the training examples are settled. support: how many training examples all were compared with.
+    and nine tenths of the training examples are settled, if they ever are. support: how many training examples all were compared with.
     """
 
     layers: tuple[str, ...]
@@ -88,7 +88,7 @@ class Settled:
 
     def group(self, depths: Int64[Tensor, "N"]) -> Int64[Tensor, "N"]:
         """The number of each depth's group."""
-        return torch.bucketize(depths, torch.tensor(self.cuts))
+        return torch.bucketize(depths, torch.tensor(self.cuts, dtype=torch.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +177,7 @@ def settle(network: nn.Module, parts: Splits, *, plan: Plan, progress: Progress 
     seen = ask(None, layers=[Tap(name, select=pooled) for name in names], progress=_by_stage(steps[1], len(names) + 3))
     assert raw.test is not None
     share = raw.train.counts.cumsum(0) / len(raw.train)
-    cuts = sorted({int((share < settled).sum()) for settled in SETTLED})
+    cuts = sorted({int((share < settled).sum()) for settled in SETTLED} - {raw.train.probes})
     ends = (0, len(calibration)), (len(calibration), len(raw.test))
     of_calibration, of_test = (_between(raw.test, *each) for each in ends)
     return Settled(raw.layers, raw.train, seen.train, of_calibration, of_test, tuple(cuts), len(support))
