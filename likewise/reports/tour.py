@@ -12,6 +12,8 @@ from likewise.reports import figures
 from likewise.reports.approximation import WIDTHS, Approximation, measure_approximation
 from likewise.reports.combinations import WIDEST
 from likewise.reports.decoding import CONTEXTS, Decoding, measure_decoding
+from likewise.reports.embeddings import DIGITS, Embeddings, measure_embeddings
+from likewise.reports.embeddings import Plan as EmbeddingsPlan
 from likewise.reports.facts import Facts, gather_facts
 from likewise.reports.identities import Identities, check_identities
 from likewise.reports.law import FrequencyLaw, measure_law
@@ -24,7 +26,7 @@ from likewise.reports.statements import TOPICS, Statements, check_statements
 
 Result = TypeVar("Result")
 
-SHARES = (0.0, 0.05), (0.05, 0.12), (0.12, 0.3), (0.3, 0.38), (0.38, 0.8), (0.8, 1.0)  # of the time, by section
+SHARES = (0.0, 0.04), (0.04, 0.1), (0.1, 0.25), (0.25, 0.31), (0.31, 0.66), (0.66, 0.83), (0.83, 1.0)  # of the time
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Plan:
     contexts: tuple[int, ...] = CONTEXTS
     allowance: float = 16.0  # seconds for time and memory against length
     real: RealPlan = TOUR
+    embeddings: EmbeddingsPlan = DIGITS
     topics: str = TOPICS  # of the catalogue of statements
     seed: int = 0
 
@@ -52,6 +55,7 @@ class Tour:
     scaling: Scaling
     decoding: Decoding
     real: RealAttention
+    embeddings: Embeddings
     statements: Statements
     took: dict[str, float] = field(default_factory=dict)
 
@@ -96,8 +100,9 @@ def _measure(progress: Progress, plan: Plan) -> Tour:
     decoding = timed("decoding", lambda: measure_decoding(contexts=plan.contexts, seed=seed, progress=steps[3]))
     with one_thread():  # two threads of small steps wait for each other when the machine has other work
         real = timed("real", lambda: measure_real_attention(plan=plan.real, seed=seed, progress=steps[4]))
-    statements = timed("statements", lambda: check_statements(topics=plan.topics, seed=seed, progress=steps[5]))
-    return Tour(facts, identities, law, approximation, scaling, decoding, real, statements, took)
+        embeddings = timed("embeddings", lambda: measure_embeddings(plan=plan.embeddings, seed=seed, progress=steps[5]))
+    statements = timed("statements", lambda: check_statements(topics=plan.topics, seed=seed, progress=steps[6]))
+    return Tour(facts, identities, law, approximation, scaling, decoding, real, embeddings, statements, took)
 
 
 def render_tour(tour: Tour) -> str:
@@ -113,6 +118,8 @@ def render_tour(tour: Tour) -> str:
             "scaling_figure": figures.scaling_figure(tour.scaling),
             "decoding_figure": figures.decoding_figure(tour.decoding),
             "real_figure": figures.real_figure(tour.real),
+            "triplets_figure": figures.triplets_figure(tour.embeddings),
+            "verification_figure": figures.verification_figure(tour.embeddings),
             "half": HALF,
             "loss": LOSS,
             "widest": WIDEST,

@@ -1,5 +1,6 @@
-"""The smallest study of real attention that has every part."""
+"""The smallest study of real attention, and the smallest of embeddings, that have every part."""
 
+from likewise.reports import embeddings
 from likewise.reports.learning import Recipe
 from likewise.reports.real_attention import Plan
 
@@ -13,4 +14,8 @@ TINY = Plan(
     images_within=(5,),
     widths=(4, 12),
     draws=2,
+)
+
+FEW = embeddings.Plan(
+    old_channels=2, channels=3, embedding_dim=7, old_steps=2, steps=5, head_steps=3, identities=11, faces=2, runs=2
 )
