@@ -37,7 +37,7 @@ def show_versions(found: "Versions", title: str) -> None:
                 f"{rates.accuracy:.4f} ± {rates.accuracy_error:.4f}",
             )
             print(f"{name:16}{val:>22}{accuracy:>18}{f'{match.val_kept:.4f}, {match.far_kept:.4f}':>30}")
-    print(f"v2-v2 above v2-v1 above v1-v1: {'yes' if found.ordered else 'no'}")
+    print(f"VAL of v2-v2 above v2-v1 above v1-v1: {'yes' if found.ordered else 'no'}")
     if found.price is not None:
         print(
             f"Price of compatibility: {found.price:+.4f} of VAL, control less v2, both after the same steps and images"

@@ -24,21 +24,7 @@ def learning_curve(records: Sequence[Record], *, title: str) -> str:
     >>> learning_curve([record], title="digits").startswith("<svg xmlns=")
     True
     """
-    steps = [record.step + 1 for record in records]
-    losses = _line("loss", steps, [record.loss for record in records])
-    shares = [
-        _line("hard", steps, [record.hard for record in records]),
-        _line("semi-hard", steps, [record.semi_hard for record in records]),
-        _line("easy", steps, [record.easy for record in records]),
-    ]
-    spread = _line("spread", steps, [record.mean_distance for record in records])
-    x = _steps(max(steps, default=1))
-    most = max((y for _, y in losses.points), default=1.0) or 1.0
-    panels = (
-        Panel(f"{title}: loss", x, _upto(most), (losses,)),
-        Panel("triplets that are hard, semi-hard, easy", x, _upto(1.0), tuple(shares)),
-        Panel("mean squared distance of two embeddings (about 2 is spread, 0 collapsed)", x, _upto(2.2), (spread,)),
-    )
+    panels = learning_panels(records, title=title)
     label = f"Learning curve of {title}: loss, shares of triplets and mean distance against steps"
     svg = draw(panels, name="learning", label=label, height=HEIGHT)
     looks = "".join(
@@ -49,6 +35,25 @@ def learning_curve(records: Sequence[Record], *, title: str) -> str:
     paper = '<rect width="100%" height="100%" fill="#fcfbf8"></rect>'
     head, rest = svg.split(">", 1)
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size}{head[4:]}><style>{STYLE}{looks}</style>{paper}{rest}\n'
+
+
+def learning_panels(records: Sequence[Record], *, title: str) -> tuple[Panel, Panel, Panel]:
+    """Loss, shares of triplets and mean squared distance, against steps."""
+    steps = [record.step + 1 for record in records]
+    losses = _line("loss", steps, [record.loss for record in records])
+    shares = [
+        _line("hard", steps, [record.hard for record in records]),
+        _line("semi-hard", steps, [record.semi_hard for record in records]),
+        _line("easy", steps, [record.easy for record in records]),
+    ]
+    spread = _line("spread", steps, [record.mean_distance for record in records])
+    x = _steps(max(steps, default=1))
+    most = max((y for _, y in losses.points), default=1.0) or 1.0
+    return (
+        Panel(f"{title}: loss", x, _upto(most), (losses,)),
+        Panel("triplets that are hard, semi-hard, easy", x, _upto(1.0), tuple(shares)),
+        Panel("mean squared distance of two embeddings (about 2 is spread, 0 collapsed)", x, _upto(2.2), (spread,)),
+    )
 
 
 def _line(name: str, steps: list[int], values: list[float]) -> Trace:

@@ -70,7 +70,8 @@ class Settled:
     """Prediction depths of training, calibration and test examples, and the groups of difficulty, cut by the first.
 
     heads: of the training examples again, by the neighbours in what a head would see. cuts: the depths up to which half
-    and nine tenths of the training examples are settled, if they ever are. support: how many training examples all were compared with.
+    and nine tenths of the training examples are settled, if they ever are. support: how many training examples all were
+    compared with.
     """
 
     layers: tuple[str, ...]

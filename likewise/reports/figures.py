@@ -8,8 +8,10 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from likewise.reports.approximation import Approximation, ErrorsByWidth, Point
 from likewise.reports.charts import Axis, Mark, Panel, Rule, Trace, draw
 from likewise.reports.combinations import MEAN
+from likewise.reports.curves import learning_panels
 from likewise.reports.decoding import Decoding
-from likewise.reports.formats import MICRO, length, power, scientific, seconds, short, size
+from likewise.reports.embeddings import Embeddings
+from likewise.reports.formats import MICRO, length, percent, power, scientific, seconds, short, size
 from likewise.reports.law import FrequencyLaw
 from likewise.reports.real_attention import Outcome, RealAttention, Subject
 from likewise.reports.scaling import Line, Scaling
@@ -181,6 +183,29 @@ def _head_panel(subject: Subject) -> Panel:
     low = max(low, high - 6)
     y = Axis("", 10.0**low, 10.0 ** max(high, low + 1), tuple((10.0**e, power(e)) for e in range(low, high + 1)))
     return Panel(subject.title.removeprefix("a "), x, y, tuple(_head_trace(*each) for each in shown))
+
+
+def triplets_figure(result: Embeddings) -> str:
+    """The loss and the shares of triplets while the new network learns by itself."""
+    losses, shares, _ = learning_panels(result.records, title="triplets")
+    shares = replace(shares, title="share of triplets")
+    label = "Loss, and shares of hard, semi-hard and easy triplets, against steps"
+    return draw((replace(losses, title="loss"), shares), name="triplets", label=label, columns=2, height=270.0)
+
+
+def verification_figure(result: Embeddings) -> str:
+    """VAL against FAR on digits that were never seen."""
+    low = min(point[0] for judged in result.judged for point in judged.curve)
+    low = 10.0 ** math.floor(math.log10(max(low, 1e-4)))
+    decades = [10.0**exponent for exponent in range(round(math.log10(low)), 1)]
+    x = Axis("FAR: different digits taken for the same", low, 1.0, tuple((far, short(far, 1)) for far in decades))
+    y = Axis("", 0.0, 1.02, tuple((share, percent(share)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)), log=False)
+    curves = [[point for point in judged.curve if point[0] >= low] for judged in result.judged]
+    traces = [Trace(each.look, tuple(curve), dots=False) for each, curve in zip(result.judged, curves, strict=True)]
+    chance = [low * (1 / low) ** (step / 60) for step in range(61)]
+    traces.append(Trace("fixed", tuple((far, far) for far in chance), dots=False, tag="chance", tag_left=True))
+    panel = Panel("VAL: same digits accepted", x, y, tuple(traces))
+    return draw((panel,), name="verification", label="VAL against FAR on digits never seen, by vectors", height=320.0)
 
 
 def _head_trace(name: str, outcome: Outcome) -> Trace:

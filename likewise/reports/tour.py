@@ -12,6 +12,8 @@ from likewise.reports import exit_figures, figures
 from likewise.reports.approximation import WIDTHS, Approximation, measure_approximation
 from likewise.reports.combinations import WIDEST
 from likewise.reports.decoding import CONTEXTS, Decoding, measure_decoding
+from likewise.reports.embeddings import DIGITS, Embeddings, measure_embeddings
+from likewise.reports.embeddings import Plan as EmbeddingsPlan
 from likewise.reports.facts import Facts, gather_facts
 from likewise.reports.identities import Identities, check_identities
 from likewise.reports.law import FrequencyLaw, measure_law
@@ -25,7 +27,7 @@ from likewise.reports.statements import TOPICS, Statements, check_statements
 
 Result = TypeVar("Result")
 
-SHARES = (0.0, 0.04), (0.04, 0.1), (0.1, 0.25), (0.25, 0.31), (0.31, 0.66), (0.66, 0.84), (0.84, 1.0)  # by section
+SHARES = (0.0, 0.03), (0.03, 0.08), (0.08, 0.2), (0.2, 0.25), (0.25, 0.55), (0.55, 0.7), (0.7, 0.86), (0.86, 1.0)
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Plan:
     contexts: tuple[int, ...] = CONTEXTS
     allowance: float = 16.0  # seconds for time and memory against length
     real: RealPlan = TOUR
+    embeddings: EmbeddingsPlan = DIGITS
     settling: DigitsPlan = field(default_factory=DigitsPlan)
     topics: str = TOPICS  # of the catalogue of statements
     seed: int = 0
@@ -54,6 +57,7 @@ class Tour:
     scaling: Scaling
     decoding: Decoding
     real: RealAttention
+    embeddings: Embeddings
     settling: Settling
     statements: Statements
     took: dict[str, float] = field(default_factory=dict)
@@ -99,9 +103,10 @@ def _measure(progress: Progress, plan: Plan) -> Tour:
     decoding = timed("decoding", lambda: measure_decoding(contexts=plan.contexts, seed=seed, progress=steps[3]))
     with one_thread():  # two threads of small steps wait for each other when the machine has other work
         real = timed("real", lambda: measure_real_attention(plan=plan.real, seed=seed, progress=steps[4]))
-        settling = timed("settling", lambda: measure_settling(plan=plan.settling, seed=seed, progress=steps[5]))
-    statements = timed("statements", lambda: check_statements(topics=plan.topics, seed=seed, progress=steps[6]))
-    return Tour(facts, identities, law, approximation, scaling, decoding, real, settling, statements, took)
+        embeddings = timed("embeddings", lambda: measure_embeddings(plan=plan.embeddings, seed=seed, progress=steps[5]))
+        settling = timed("settling", lambda: measure_settling(plan=plan.settling, seed=seed, progress=steps[6]))
+    statements = timed("statements", lambda: check_statements(topics=plan.topics, seed=seed, progress=steps[7]))
+    return Tour(facts, identities, law, approximation, scaling, decoding, real, embeddings, settling, statements, took)
 
 
 def settling_figures(settling: Settling) -> dict[str, str]:
@@ -127,6 +132,8 @@ def render_tour(tour: Tour) -> str:
             "scaling_figure": figures.scaling_figure(tour.scaling),
             "decoding_figure": figures.decoding_figure(tour.decoding),
             "real_figure": figures.real_figure(tour.real),
+            "triplets_figure": figures.triplets_figure(tour.embeddings),
+            "verification_figure": figures.verification_figure(tour.embeddings),
             **settling_figures(tour.settling),
             "half": HALF,
             "loss": LOSS,

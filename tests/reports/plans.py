@@ -1,5 +1,6 @@
 """The smallest studies that have every part."""
 
+from likewise.reports import embeddings
 from likewise.reports.exit_training import Plan
 from likewise.reports.learning import Recipe
 from likewise.reports.real_attention import Plan as RealPlan
@@ -18,4 +19,8 @@ TINY = RealPlan(
 )
 FEW_DIGITS = DigitsPlan(
     Plan(risk=0.05, heads=2, steps=3, batch=32, joint=True, k=5, queries=20, sizes=(8, 16), repeats=1), examples=203
+)
+
+FEW = embeddings.Plan(
+    old_channels=2, channels=3, embedding_dim=7, old_steps=2, steps=5, head_steps=3, identities=11, faces=2, runs=2
 )

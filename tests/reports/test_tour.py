@@ -18,7 +18,7 @@ from likewise.reports.figures import image_figure
 from likewise.reports.page import write_page
 from likewise.reports.real_attention import Subject
 from likewise.reports.tour import Plan, Tour, render_tour, take_tour, write_tour
-from tests.reports.plans import FEW_DIGITS, TINY
+from tests.reports.plans import FEW, FEW_DIGITS, TINY
 
 SMALL = Plan(
     widths=(8, 32),
@@ -27,10 +27,12 @@ SMALL = Plan(
     contexts=(16, 32),
     allowance=5.0,
     real=TINY,
+    embeddings=FEW,
     settling=FEW_DIGITS,
     topics="d",
     seed=3,
 )
+SECTIONS = ["identities", "approximation", "scaling", "decoding", "real", "embeddings", "settling", "statements"]
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 
@@ -104,21 +106,13 @@ def test_nothing_comes_from_elsewhere(text: str) -> None:
 
 def test_the_contents_lead_to_every_section(text: str) -> None:
     reader = Reader(text)
-    assert reader.links == [
-        "#identities",
-        "#approximation",
-        "#scaling",
-        "#decoding",
-        "#real",
-        "#settling",
-        "#statements",
-    ]
+    assert reader.links == [f"#{section}" for section in SECTIONS]
     assert {link.removeprefix("#") for link in reader.links} <= set(reader.ids)
 
 
 def test_every_section_says_how_it_was_made(text: str, tour: Tour) -> None:
     sections = re.findall(r"<section id=.*?</section>", text, flags=re.DOTALL)
-    assert len(sections) == 7
+    assert len(sections) == len(SECTIONS)
     for section in sections:
         assert section.count("What to take away") == section.count('class="lede"') == 1
         assert "<dt>Measured</dt>" in section
@@ -128,8 +122,8 @@ def test_every_section_says_how_it_was_made(text: str, tour: Tour) -> None:
         assert callable(getattr(importlib.import_module(f"likewise.reports.{module}"), call))
         if "<figure>" in section:
             assert section.count("<svg") >= section.count("<figure>") == section.count("<figcaption>")
-    assert text.count("<figure>") == 7
-    assert set(tour.took) == {"identities", "approximation", "scaling", "decoding", "real", "settling", "statements"}
+    assert text.count("<figure>") == 9
+    assert set(tour.took) == set(SECTIONS)
 
 
 def test_every_verdict_is_shown(text: str, tour: Tour) -> None:
@@ -179,6 +173,18 @@ def test_the_aims_of_real_attention_are_judged_by_the_numbers(
     assert section.count("✓ reached") == reached
     assert f"{tour.real.text.softmax:.3f}" in section
     assert f"costs {100 * (part - 1):.1f}%" in section
+    assert Reader(text).complaints == []
+
+
+@pytest.mark.parametrize("val", [0.999, 0.001])
+def test_whether_training_helped_is_judged_by_the_numbers(tour: Tour, val: float) -> None:
+    pixels, before, after = tour.embeddings.judged
+    made = replace(tour.embeddings, judged=(pixels, before, replace(after, val=val)))
+    text = render_tour(replace(tour, embeddings=made))
+    section = text.partition('<section id="embeddings">')[2]
+    assert ("carries over to the three others" in section) == (val > 0.5)
+    assert ("Training did not help" in section) == (val < 0.5)
+    assert section.count('class="query"') == len(made.neighbours) == 6
     assert Reader(text).complaints == []
 
 

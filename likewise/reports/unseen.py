@@ -6,8 +6,9 @@ from itertools import count
 
 import numpy
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from jaxtyping import Float, Int64
+from torch import Generator, Tensor, nn
+from torch.nn import functional
 
 from likewise.data import Batch, Examples, Preparation, Stored, digits, examples
 from likewise.metric import IdentitySampler
@@ -15,6 +16,7 @@ from likewise.networks import Network
 from likewise.networks.facenet import UnitLength
 from likewise.networks.segments import before_relu
 from likewise.reports.learning import seeded
+from likewise.training.objectives import drawn
 
 # None of the other seven, turned or mirrored, looks like one of these; a turned 6 is a 9, so both are kept back.
 UNSEEN = ("6", "8", "9")
@@ -66,14 +68,22 @@ class SmallNetwork(Network):
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """Batches of identities out of images that are in memory, by seed and step."""
+    """Batches of identities out of images that are in memory, each image moved by up to a pixel, by seed and step."""
 
-    images: Float[Tensor, "N C Y X"]
+    images: Float[Tensor, "N 1 8 8"]
+    labels: Int64[Tensor, "N"]
     sampler: IdentitySampler
-    labels: Tensor
 
     def since(self, step: int) -> Iterator[Batch]:
         for number in count(step):
             epoch, place = divmod(number, len(self.sampler))
             rows = torch.tensor(self.sampler.rows(epoch=epoch, batch=place))
-            yield Batch(self.images[rows], self.labels[rows], rows, number)
+            yield Batch(moved(self.images[rows], drawn(self.sampler.seed, number)), self.labels[rows], rows, number)
+
+
+def moved(images: Float[Tensor, "B 1 8 8"], generator: Generator) -> Float[Tensor, "B 1 8 8"]:
+    """Every image by -1, 0 or 1 pixels down and across; paper comes in from the edge."""
+    wide = functional.pad(images[:, 0], (1, 1, 1, 1), value=-1.0)
+    down, across = torch.randint(3, (2, len(images), 1, 1), generator=generator)
+    pixels = torch.arange(8)
+    return wide[torch.arange(len(images))[:, None, None], down + pixels[:, None], across + pixels][:, None]
