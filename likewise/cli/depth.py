@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 DEPTH_EXAMPLES = examples(
-    "likewise train digits --objective classifier --network resnet8 --steps 300 --snapshots 5,20 --out a.safetensors",
     "likewise depth a.safetensors digits --out depth.html",
     "likewise depth a.safetensors digits --checkpoints a.step-5.safetensors --checkpoints a.step-20.safetensors",
     "likewise depth model.py:make images/ --train other_images/ --folder work --max-memory 2GB",
