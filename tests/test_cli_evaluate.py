@@ -195,6 +195,11 @@ def test_tables_that_train_go_on_after_ctrl_c(
     assert (stopped["rows"], stopped["finished"]) == ([], False)
     assert run(*table, str(tmp_path / "parts")) == 0
     assert json.loads(capsys.readouterr().out)["tables"] == whole["tables"]
+    table.remove("--json")
+    assert run(*table, str(tmp_path / "parts")) == 0
+    heading, *rows = capsys.readouterr().out.strip().splitlines()[2:]
+    assert heading.split() == ["VAL", "at", "FAR", "0.3", "accuracy", "threshold"]
+    assert [row.split()[:2] for row in rows] == [["images", "5"]] * 3 + [["images", "9"]]
 
 
 @pytest.mark.parametrize(

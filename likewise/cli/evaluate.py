@@ -258,21 +258,14 @@ def _text(found: "Evaluation") -> str:
 
 
 def _table_text(table: "Table") -> str:
-    heading = ["", f"VAL at FAR {table.far:g}", "accuracy", "threshold", "VAL, kept", "FAR, kept", ""]
-    rows = [
-        [
-            "unchanged" if row.group == "unchanged" else f"{row.group} {row.value:g}",
-            _share(row.val, row.val_error),
-            _share(row.accuracy, row.accuracy_error),
-            f"{row.threshold:.4f}",
-            _share(row.val_kept),
-            f"{row.far_kept:.2g}",
-            row.note,
-        ]
-        for row in table.rows
-    ]
+    kept = any(math.isfinite(row.val_kept) for row in table.rows)  # a table that trains keeps no threshold
+    rows = [["", f"VAL at FAR {table.far:g}", "accuracy", "threshold", *(["VAL, kept", "FAR, kept"] * kept), ""]]
+    for row in table.rows:
+        name = row.group if row.group == "unchanged" else f"{row.group} {row.value:g}"
+        rates = [_share(row.val, row.val_error), _share(row.accuracy, row.accuracy_error), f"{row.threshold:.4f}"]
+        rows.append([name, *rates, *([_share(row.val_kept), f"{row.far_kept:.2g}"] * kept), row.note])
     end = "" if table.finished else "\nStopped; the same command goes on."
-    return f"{table.title}\n{table.text} {table.protocol}.\n{aligned([heading, *rows])}{end}"
+    return f"{table.title}\n{table.text} {table.protocol}.\n{aligned(rows)}{end}"
 
 
 def _share(value: float, error: float = math.nan) -> str:
