@@ -49,6 +49,12 @@ def test_the_page_says_what_the_numbers_say() -> None:
     assert study.filled(page, study.render(saved, tried)) == page
 
 
+@pytest.mark.parametrize("folds", [3, 10])
+def test_the_page_says_when_folds_are_missing(folds: int) -> None:
+    said = "7 of the 10 folds were not trained yet" in study.render(outcomes(folds), [])
+    assert said == (folds < 10)
+
+
 def test_saved_outcomes_come_back_in_order(tmp_path: Path) -> None:
     made, path = outcomes(10), tmp_path / "lfw.jsonl"
     path.write_text("".join(each.to_line() for each in reversed(made)), encoding="utf-8")
