@@ -168,6 +168,10 @@ def test_ctrl_c_in_the_control_can_be_resumed(
     old = (tmp_path / "m.safetensors").rename(tmp_path / "v1.safetensors")
     again = ["--harmonic-with", str(old), "--compare", str(others), "--steps", "3", "--seed", "2"]
     with monkeypatch.context() as patched:
+        patched.setattr(door, "progress_bar", pressing("step 1,"))
+        assert run(str(faces), *base(tmp_path, *again)) == 130
+    assert not (tmp_path / "m.control.jsonl").exists()
+    with monkeypatch.context() as patched:
         patched.setattr(door, "progress_bar", pressing("control, step 2,"))
         assert run(str(faces), *base(tmp_path, *again)) == 130
     shown = capsys.readouterr()
