@@ -177,12 +177,20 @@ def test_ctrl_c_in_the_control_can_be_resumed(
     old = (tmp_path / "m.safetensors").rename(tmp_path / "v1.safetensors")
     again = ["--harmonic-with", str(old), "--compare", str(others), "--steps", "3", "--seed", "2"]
     with monkeypatch.context() as patched:
+        patched.setattr(door, "progress_bar", pressing("step 1,"))
+        assert run(str(faces), *base(tmp_path, *again)) == 130
+    assert not (tmp_path / "m.control.jsonl").exists()
+    with monkeypatch.context() as patched:
         patched.setattr(door, "progress_bar", pressing("control, step 2,"))
         assert run(str(faces), *base(tmp_path, *again)) == 130
     shown = capsys.readouterr()
     assert "Stopped in the control; the same command with --resume goes on." in shown.err
     assert "v2-v1" not in shown.out
     assert checkpoint_settings(tmp_path / "m.control.checkpoint")["step"] == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(door, "progress_bar", pressing("comparing"))
+        assert run(str(faces), *base(tmp_path, *again, "--resume")) == 130
+    assert "v2-v1" not in capsys.readouterr().out
     assert run(str(faces), *base(tmp_path, *again, "--resume")) == 0
     assert "v2-v1" in capsys.readouterr().out
 

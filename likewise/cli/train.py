@@ -149,12 +149,24 @@ def train(
                     watch=watch,
                 )
 
-            harmonic = harmony(older, some, plan, workers=processes) if older else None
-            fitted = run(out, harmonic, watching(0.0, 0.48 if others else 1.0, ""))
+            def embedding(start: float, stop: float, name: str) -> "Callable[[float], None]":
+                def tell(part: float) -> None:
+                    progress(start + (stop - start) * part, name)
+                    if interrupted():  # nothing is lost: the runs are kept, and this is done again
+                        raise typer.Exit(STOPPED)
+
+                return tell
+
+            before = embedding(0.0, 0.02, "vectors of v1")
+            harmonic = harmony(older, some, plan, workers=processes, progress=before) if older else None
+            fitted = run(out, harmonic, watching(0.02 if older else 0.0, 0.49 if others else 1.0, ""))
             if others and fitted.trained.finished:
-                control = run(beside(out, "control.safetensors"), None, watching(0.48, 0.96, "control, "))
+                control = run(beside(out, "control.safetensors"), None, watching(0.49, 0.96, "control, "))
             if older and others and control and control.trained.finished:
-                found = compare_fitted(fitted, older, others, control=control, far=far, workers=processes)
+                last = embedding(0.96, 1.0, "comparing")
+                found = compare_fitted(
+                    fitted, older, others, control=control, far=far, workers=processes, progress=last
+                )
     except (Diverged, CollapseError) as error:
         print(f"likewise: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

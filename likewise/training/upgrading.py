@@ -75,11 +75,18 @@ def old_vectors(
     return embed_examples(older.network, older.preparation, some, workers=workers, progress=progress)
 
 
-def harmony(older: Older, some: Examples, plan: Plan, *, workers: int = 0) -> Harmonic:
+def harmony(
+    older: Older,
+    some: Examples,
+    plan: Plan,
+    *,
+    workers: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Harmonic:
     """The objective that keeps a new version comparable with an older one, on these examples."""
     wide = old_width(older)
     require(wide == plan.embedding_dim, "harmony", "embedding_dim", f"be that of V1, {wide}", plan.embedding_dim)
-    found = old_vectors(older, some, workers=workers)
+    found = old_vectors(older, some, workers=workers, progress=progress)
     rows = torch.full((len(some),), UNKNOWN)
     known = found.rows >= 0
     rows[found.rows[known]] = known.nonzero()[:, 0]
