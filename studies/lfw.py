@@ -200,8 +200,9 @@ def _made(outcomes: list[Outcome]) -> str:
     seconds, left = [each.seconds for each in outcomes], FOLDS + 1 - len(outcomes)
     warning = f"**{left} of the {FOLDS} folds were not trained yet: this is no result of the protocol.** "
     return (
-        f"{warning if left else ''}Recipe: {recipe}. {len(outcomes)} trainings took {sum(seconds) / 60:.0f} minutes on one "
-        f"thread each ({min(seconds) / 60:.0f} to {max(seconds) / 60:.0f} minutes; others were at work on the machine)."
+        f"{warning if left else ''}Recipe: {recipe}. {len(outcomes)} trainings took {sum(seconds) / 60:.0f} minutes "
+        f"on one thread each ({min(seconds) / 60:.0f} to {max(seconds) / 60:.0f} minutes; others were at work on the "
+        "machine)."
     )
 
 
