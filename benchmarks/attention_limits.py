@@ -119,7 +119,7 @@ class Loop(NamedTuple):
 
     @property
     def name(self) -> str:
-        apart = "[V | 1]" if self.ones else "V and denominators apart"
+        apart = "[V, 1]" if self.ones else "V and denominators apart"
         return f"pieces of {self.piece}, chunks of {self.chunk}, {apart}"
 
     def prepare(self, q: Tensor, k: Tensor, v: Tensor) -> Callable[[], Tensor]:
