@@ -115,4 +115,8 @@ class _Called(nn.Module):
 
 def _exported(part: Segment, x: Tensor) -> ExportedProgram:
     module = part if isinstance(part, nn.Module) else _Called(part)
-    return torch.export.export(module, (x,), dynamic_shapes=({0: Dim("rows")},))
+    program = torch.export.export(module, (x,), dynamic_shapes=({0: Dim("rows")},))
+    for name, weight in program.state_dict.items():  # torch.export.save is made for one memory format only
+        plain = weight.detach().contiguous()
+        program.state_dict[name] = nn.Parameter(plain) if isinstance(weight, nn.Parameter) else plain
+    return program

@@ -103,6 +103,7 @@ def load_exits(
         hint = "The file does not say how to build it."
         require(facts["name"] is not None, "load_exits", "network", "be given", None, hint)
         network = BODIES[facts["name"]](**facts["options"]).to(dtype)
+        network.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]
     example = torch.zeros(facts["shape"], dtype=dtype)
     exits = EarlyExit(network, example, heads=facts["heads"], segments=segments)
     names = [name for name, _ in exits.chain]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from likewise.exits import Always, EarlyExit, MaxProbability, Never, Outcome, Patience, Policy, Seen, Timings
+from likewise.exits.running import gathered
 from likewise.networks import resnet8, vit
 from tests.exits.problems import CLASSES, HEADS, linear, rows, small
 from tests.exits.rules import CRITERIA
@@ -190,3 +191,10 @@ def test_an_answer_that_is_no_number_does_not_leave() -> None:
     linear(exits, 0).bias.data[0] = float("nan")
     found: Outcome = exits.run(x, policy=Policy(MaxProbability(), (0.0, 2.0, 2.0)))
     assert found.exits.tolist() == [3] * 4
+
+
+def test_rows_that_go_on_keep_their_memory_format() -> None:
+    images = torch.randn(6, 4, 3, 3, generator=torch.Generator().manual_seed(0)).to(memory_format=torch.channels_last)
+    kept = gathered(images, torch.tensor([1, 4]))
+    assert kept.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(kept, torch.stack([images[1], images[4]]))

@@ -21,7 +21,7 @@ from likewise.exits import (
     save_exits,
     train_exits,
 )
-from likewise.networks import resnet8
+from likewise.networks import build_classifier, resnet8
 from likewise.networks.weights import load_tensors, save_tensors
 from tests.exits.problems import Small, rows, small
 from tests.exits.rules import CRITERIA
@@ -32,7 +32,7 @@ X = torch.randn(6, 1, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
 def trained() -> EarlyExit:
-    exits = EarlyExit(resnet8(**OPTIONS), heads=["block1", "block3"])
+    exits = EarlyExit(build_classifier("resnet8", **OPTIONS), heads=["block1", "block3"])
     train_exits(exits, Split(X, torch.arange(6) % 3, "train"), steps=2, body="joint")
     exits.temperatures[1].fill_(1.7)
     return exits
@@ -49,6 +49,8 @@ def test_a_loaded_network_answers_as_the_saved_one(tmp_path: Path) -> None:
     assert (saved.policy, saved.preparation, saved.hash) == (policy, preparation, found)
     assert saved.exits.names == exits.names
     assert not saved.exits.training
+    weight = next(saved.exits.network.parameters())
+    assert weight.is_contiguous(memory_format=torch.channels_last)
     with pytest.raises(ValueError, match="be new examples for test; got 6 of 6 that were used for train"):
         saved.exits.ledger.take("report", Split(X, torch.arange(6) % 3, "test"), roles=("test",))
 
