@@ -48,7 +48,7 @@ from studies.lfw import filled
 ROOT = Path(__file__).parents[1]
 RESULTS, WORK, PAGE = ROOT / "studies/results", ROOT / "studies/work", ROOT / "docs/exits.md"
 MARKS = "<!-- fashion: begin -->", "<!-- fashion: end -->"
-RECIPE = Recipe(epochs=10)
+RECIPE = Recipe(epochs=8)
 WHOLE, SMALLER = "resnet20", ("resnet8", "resnet14")
 PLAN = Plan(risk=0.01, delta=0.05, heads=3, joint=True, sizes=(1, 32, 256), repeats=7)
 LOST = 0.005  # of accuracy, at most

@@ -21,7 +21,7 @@ from likewise.networks import Network
 from studies.classifiers import Pictures, Recipe
 
 LABELS = "cifar10n_random_label1"
-RECIPE = Recipe(epochs=20, still=True)  # labels must be learned by heart
+RECIPE = Recipe(epochs=16, still=True)  # labels must be learned by heart
 ASKED = 2500  # images of each half
 DRAWS = 300
 ROOT = Path(__file__).parents[1]
