@@ -16,7 +16,7 @@ help:
 	@echo "make test    check, then all tests"
 	@echo "make check   lint, formatting and types"
 	@echo "make bench   measure errors, and speed against the peers (half an hour)"
-	@echo "make studies train networks, replace softmax in them; with LIKEWISE_LFW, train on faces too (hours)"
+	@echo "make studies train networks and ask them: softmax replaced, faces, difficulty, early exit (hours)"
 	@echo "make setup   only make the environment, $(VENV)"
 
 setup: $(READY)
@@ -41,6 +41,8 @@ studies: $(READY)
 	@$(BIN)/python studies/real_attention.py
 	@$(BIN)/python -m studies.lfw
 	@$(BIN)/python -m studies.lfw_questions
+	@$(BIN)/python -m studies.early_exit
+	@$(BIN)/python -m studies.depth
 
 # Made anew each time, so that it holds what the two files say and nothing else. uv installs several times faster
 # than pip and compiles bytecode in parallel, but does not read pip's settings: it is told where local wheels are (else

@@ -1,9 +1,10 @@
 """Prediction depth at full size: time, resident memory, what the short circuit spares, and scikit-learn on one layer.
 
 Run it as `python -m benchmarks.depth`, with LIKEWISE_CIFAR10 naming CIFAR-10 (our copy is JPEG, so lossy) or without,
-on images drawn by chance; `--part 10` takes a tenth of the examples. A ResNet-20 is trained for a few steps, enough for
-depths to differ and far from converged: times and bytes are what is measured here, not depths. Neighbours are compared
-with those of scikit-learn in float64 before anything is reported.
+on images drawn by chance; `--part 10` takes a tenth of the examples. `--network FILE` takes a classifier, such as
+`python -m studies.depth --train` leaves in studies/work; without it a ResNet-20 is trained for a few steps, enough for
+depths to differ and far from converged: then only times and bytes mean something. Neighbours are compared with those of
+scikit-learn in float64 before anything is reported.
 """
 
 import os
@@ -26,7 +27,7 @@ from benchmarks.harness.memory import CLEAR, peak_bytes
 from benchmarks.harness.worker import RESULTS
 from likewise.data import Batches, Examples, Preparation, Shuffled, Stored, cifar10, examples, held
 from likewise.difficulty import Labelled, PredictionDepth, Taps, labelled, plan_depth, prediction_depth
-from likewise.networks import Network, resnet20
+from likewise.networks import Network, load_classifier, resnet20
 from likewise.similarity import nearest
 
 SUPPORT, QUERIES, CLASSES, K = 50_000, 10_000, 10, 30
@@ -132,16 +133,18 @@ def facts(found: PredictionDepth) -> dict[str, Any]:
 def main(
     part: Annotated[int, typer.Option(min=1, help="Take one of so many examples.")] = 1,
     steps: Annotated[int, typer.Option(min=0, help="Steps of training, 128 images each.")] = 600,
+    network: Annotated[Path | None, typer.Option(help="A trained classifier of CIFAR-10, instead.")] = None,
     gigabytes: Annotated[float, typer.Option(help="What our arrays may take.")] = 4.0,
     out: Annotated[Path, typer.Option(help="Folder for the JSON.")] = RESULTS,
 ) -> None:
     """Measure prediction depth; neighbours are checked first."""
     console, where = Console(soft_wrap=True), machine()
     train, test, title = data(part)
-    model = trained(train, steps)
+    model = load_classifier(network).network if network else trained(train, steps)
+    how = network.stem if network else f"{steps} steps of training"
     support, queries = (labelled(each, preparation=PREPARATION) for each in (train, test))
     options: dict[str, Any] = {"k": K, "layers": LAYERS, "train_rows": (), "max_memory": int(gigabytes * 2**30)}
-    console.print(f"{title}, {steps} steps of training, load {where['load']:.2g}", markup=False)
+    console.print(f"{title}, {how}, load {where['load']:.2g}", markup=False)
     console.print(str(plan_depth(model, support, queries, **options)), markup=False, highlight=False)
     with suppress(OSError):
         CLEAR.write_text("5")
@@ -157,7 +160,7 @@ def main(
         "machine": where,
         "data": title,
         "part": part,
-        "steps": steps,
+        "training": how,
         "demands": [each.facts() for each in wanted],
         "run": facts(found) | {"processor_seconds": processor},
         "one_layer": {"layer": COMPARED, "scikit-learn_seconds": theirs, "likewise_seconds": ours},

@@ -116,13 +116,13 @@ def asked(
 
 
 def read(path: Path) -> list[Settled]:
-    """What a file holds."""
+    """What a file holds, by data and seed."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     found = []
     for line in lines:
         saved: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(line).items()}
         found.append(Settled(**saved))
-    return found
+    return sorted(found, key=lambda each: (each.data, each.seed))
 
 
 def doubts(human: Any, found: Sequence[Settled]) -> dict[str, list[float]]:
@@ -174,7 +174,7 @@ def spread(found: Sequence[Settled]) -> dict[str, float] | None:
     if len(found) < 2:
         return None
     across = depth_consistency([each.depths for each in found])
-    return {"networks": len(found), "spread": across.spread.mean().item(), "spearman": across.rank_correlation}
+    return {"networks": len(found), "spread": across.spread.nanmean().item(), "spearman": across.rank_correlation}
 
 
 def everything(folder: Path, out: Path, only_train: bool, parts: Sequence[str], say: Say) -> None:
