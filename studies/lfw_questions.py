@@ -1,4 +1,4 @@
-"""The paper's questions, asked of LFW's View 1: mining, classes or triplets, width, data, damage, clusters.
+"""The paper's questions, asked of LFW's View 1: mining, classes or triplets, width, data, damage, clusters, upgrade.
 
 Run it as `python -m studies.lfw_questions` with LIKEWISE_LFW set. Every training starts from scratch and sees the same
 number of images; people of the test are in none. It goes on where it was stopped, question by question.
@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -25,13 +26,14 @@ from likewise.data import Examples, Preparation, held, lfw, lfw_protocol, pair_r
 from likewise.metric import CollapseError, CollapseGuard, cluster, cluster_scores, verification
 from likewise.reports.page import write_page
 from likewise.similarity import squared_distances
-from likewise.training import Classes, Cosine, EveryTriplet, Hardest, RandomTriplets, SemiHard, train
+from likewise.training import Classes, Cosine, EveryTriplet, Hardest, Harmonic, RandomTriplets, SemiHard, train
 from studies import lfw as study
 from studies.lfw_faces import CANVAS, Capped, FaceNetwork, Grouped, Portraits, Recipe, canvases, embedded
 
 BEGIN, END = "<!-- lfw questions: begin -->", "<!-- lfw questions: end -->"
-IMAGES = 60_000  # that each training sees
+IMAGES = 40_000  # that each training sees
 FAR = 0.01
+UPGRADE = "harmonic upgrade"
 
 OBJECTIVES: dict[str, Callable[[int, int], nn.Module]] = {
     "random triplets": lambda dim, people: RandomTriplets(),
@@ -80,9 +82,11 @@ def opened(path: str) -> Data:
 
 
 def fitted(
-    data: Data, objective: str, *, dim: int = 128, part: int = 1, images: int = IMAGES
+    data: Data, objective: str, *, width: int = Recipe.width, dim: int = 128, part: int = 1, images: int = IMAGES
 ) -> tuple[FaceNetwork, str]:
-    """A network trained from scratch, with its embedding width, on every `part`-th person; and what the guard said."""
+    """A network trained from scratch, `width` channels wide, to `dim` numbers, on every `part`-th person; and what the
+    guard said.
+    """
     known = data.known.of(data.known.identities[::part])
     faces = data.faces[data.known.rows(known.items)]
     if objective == "classes":
@@ -93,7 +97,7 @@ def fitted(
         drawn = Grouped(known.labels, Recipe())
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = FaceNetwork(Recipe.width, embedding_dim=dim)
+        network = FaceNetwork(width, embedding_dim=dim)
     steps = max(1, images // len(drawn[0]))
     portraits = Portraits(faces, known.labels, drawn, Recipe())
     loss = OBJECTIVES[objective](dim, len(known.identities))
@@ -104,6 +108,45 @@ def fitted(
     except CollapseError as error:
         return network, str(error)
     return network, ""
+
+
+@lru_cache(1)
+def usual(data: Data, images: int) -> FaceNetwork:
+    """The network of all questions where nothing else is said."""
+    return fitted(data, "every triplet", images=images)[0]
+
+
+def upgraded(data: Data, start: FaceNetwork, old: Tensor | None, images: int) -> FaceNetwork:
+    """A network with a new last layer, trained in harmony with the vectors that an old one has of the same faces.
+
+    Without old vectors it is the control: the same start, steps and triplets, but of new vectors only.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        network = FaceNetwork(Recipe.width)
+    for name in ("stem", "blocks"):
+        getattr(network, name).load_state_dict(getattr(start, name).state_dict())
+    labels = data.known.labels
+    objective = SemiHard() if old is None else Harmonic(old, labels, rows=torch.arange(len(labels)))
+    drawn = Grouped(labels, Recipe())
+    steps = max(1, images // len(drawn[0]))
+    schedule = Cosine(peak=Recipe.peak, decay=Recipe.decay)
+    train(network, objective, Portraits(data.faces, labels, drawn, Recipe()), steps=steps, schedule=schedule)
+    return network
+
+
+def versions(data: Data, images: int) -> list[Answer]:
+    """An old network, half as wide and trained for a quarter of the time, and two successors."""
+    old, _ = fitted(data, "every triplet", width=Recipe.width // 2, images=images // 4)
+    stored, vectors = embedded(old, data.faces), embedded(old, data.tested)
+    found = [judged(data, UPGRADE, "v1 with v1", vectors)]
+    for name, beside in (("v2", stored), ("control", None)):
+        new = embedded(upgraded(data, usual(data, images), beside, images // 2), data.tested)
+        found += [
+            judged(data, UPGRADE, f"{name} with v1", new, vectors),
+            judged(data, UPGRADE, f"{name} with {name}", new),
+        ]
+    return found
 
 
 def judged(
@@ -202,15 +245,19 @@ def answers(data: Data, question: str, images: int) -> list[Answer]:
         return found
     if question == "embedding width (Table 5)":
         networks = {f"{dim}": fitted(data, "every triplet", dim=dim, images=images)[0] for dim in WIDTHS}
+        networks["128"] = usual(data, images)
     elif question == "people (Table 6)":
         networks = {f"one in {part}": fitted(data, "every triplet", part=part, images=images)[0] for part in PARTS}
+        networks["everybody"] = usual(data, images)
+    elif question == UPGRADE:
+        return versions(data, images)
     else:
-        network, _ = fitted(data, "every triplet", images=images)
+        network = usual(data, images)
         return [*damaged(data, network), clustered(data, network)]
     return [judged(data, question, case, embedded(network, data.tested)) for case, network in networks.items()]
 
 
-QUESTIONS = ("trained for", "embedding width (Table 5)", "people (Table 6)", "damage and clusters")
+QUESTIONS = ("trained for", "embedding width (Table 5)", "people (Table 6)", "damage and clusters", UPGRADE)
 
 
 def render(found: list[Answer]) -> str:

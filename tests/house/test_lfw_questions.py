@@ -41,7 +41,7 @@ def test_every_objective_trains(objective: str) -> None:
 
 def test_answers_come_back(tmp_path: Path) -> None:
     found = questions.answers(data(), "people (Table 6)", 1)
-    assert [each.case for each in found] == ["one in 8", "one in 4", "one in 2"]
+    assert [each.case for each in found] == ["one in 8", "one in 4", "one in 2", "everybody"]
     path = tmp_path / "answers.jsonl"
     path.write_text(questions.json.dumps(["people (Table 6)", [questions.asdict(each) for each in found]]) + "\n")
     assert questions.read(path) == {"people (Table 6)": found}
@@ -52,6 +52,21 @@ def test_all_damage_and_the_clusters_are_measured() -> None:
     found = questions.answers(data(), "damage and clusters", 1)
     assert len(found) == sum(map(len, questions.DAMAGE.values())) + 1
     assert "6 people in" in found[-1].note
+
+
+def test_an_upgrade_is_compared_with_what_was_stored_and_with_a_control() -> None:
+    found = questions.answers(data(), questions.UPGRADE, 8)
+    cases = ["v1 with v1", "v2 with v1", "v2 with v2", "control with v1", "control with control"]
+    assert [each.case for each in found] == cases
+
+
+def test_an_upgrade_starts_from_the_body_and_learns_the_old_space() -> None:
+    some = data()
+    start = questions.usual(some, 1)
+    old = questions.embedded(questions.fitted(some, "every triplet", width=8, images=1)[0], some.faces)
+    new, control = (questions.upgraded(some, start, beside, 1500) for beside in (old, None))
+    near = [(questions.embedded(each, some.faces) * old).sum(1).mean() for each in (new, control)]
+    assert near[0] > near[1] + 0.2
 
 
 def test_damage_keeps_the_shape_and_is_in_its_place() -> None:
