@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,9 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-def run(model: Path, *more: str) -> int:
+def run(model: Path, *more: str, function: str = "") -> int:
     with pytest.raises(SystemExit) as stopped:
-        cli.main(["exits", str(model), "digits", "--out", str(model.parent / "e.html"), *more])
+        cli.main(["exits", f"{model}{function}", "digits", "--out", str(model.parent / "e.html"), *more])
     assert isinstance(stopped.value.code, int)
     return stopped.value.code
 
@@ -121,3 +122,37 @@ def test_a_network_that_embeds_is_no_classifier(model: Path, capsys: pytest.Capt
 def test_epochs_are_steps(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(model, "--risk", "0.1", "--no-depth", "--epochs", "3", "--folder", str(model.parent)) == 0
     assert len((model.parent / "heads.jsonl").read_text().splitlines()) == 3
+
+
+OWN = """
+from torch import nn
+def trained():
+    body = nn.Sequential(nn.Flatten(), nn.Linear(64, 12), nn.ReLU(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 10))
+    return body.train()
+def number():
+    return 7
+def whole():
+    class One(nn.Module):
+        def forward(self, x):
+            return x.flatten(1)[:, :10]
+    return One()
+"""
+
+
+def test_a_network_of_ones_own_is_given_exits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, saved = tmp_path / "own.py", tmp_path / "own.safetensors"
+    model.write_text(OWN)
+    assert run(model, *SMALL, "--save", str(saved), "--json", function=":trained") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert "does not say what it was trained on" in shown["notes"][1]
+    names: dict[str, Any] = {}
+    exec(OWN, names)
+    found = load_exits(saved, network=names["trained"]())
+    assert list(found.exits.names) == shown["heads"]
+    assert found.preparation == Preparation((8, 8), 1)
+    for function, message in (
+        (":number", "exits: model must be a function that returns a torch.nn.Module; got int"),
+        (":whole", "network must"),
+    ):
+        assert run(model, *SMALL, function=function) == 2
+        assert message in capsys.readouterr().err

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from likewise.checks import refuse, require
-from likewise.cli.terminal import Json, examples, function_of, progress_bar
+from likewise.cli.terminal import Json, examples, own_network, progress_bar
 
 if TYPE_CHECKING:
     from likewise.data import Halves
@@ -94,9 +94,6 @@ def _bytes(text: str) -> int:
 
 def _subject(text: str, data: str, train: str | None, held_out: float) -> "Subject":
     """A saved classifier with the half that it was trained on, if it is one of this data; or a user's own module."""
-    from torch import nn
-
-    from likewise.data import Preparation
     from likewise.networks import load_classifier
     from likewise.reports.difficulty import subject_of
 
@@ -107,12 +104,7 @@ def _subject(text: str, data: str, train: str | None, held_out: float) -> "Subje
         name = Path(text).name.removesuffix(".safetensors")
         return subject_of(name, saved.network, saved.preparation, halves, classes=saved.classes, trained_here=here)
     halves, _ = _halves(data, train, held_out, None)
-    made = function_of(text, "depth", "model")()
-    rows, columns, channels = halves.train.read(0).shape
-    network, preparation = made if isinstance(made, tuple) else (made, Preparation((rows, columns), channels))
-    right = isinstance(network, nn.Module)
-    require(right, "depth", "model", "be a function that returns a torch.nn.Module", type(network).__name__)
-    return subject_of(text, network, preparation, halves)
+    return subject_of(text, *own_network(text, "depth", halves.train), halves)
 
 
 def _halves(data: str, train: str | None, held_out: float, trained_on: str | None) -> "tuple[Halves, bool]":

@@ -3,17 +3,19 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from likewise.checks import require
-from likewise.cli.terminal import Json, examples, progress_bar
+from likewise.cli.terminal import Json, examples, own_network, progress_bar
 
 if TYPE_CHECKING:
-    from likewise.data import Halves
+    from torch import nn
+
+    from likewise.data import Halves, Preparation
     from likewise.exits import Splits
-    from likewise.networks import Classifier, Network
+    from likewise.networks import Network
     from likewise.reports.exit_study import ExitStudy
     from likewise.reports.exit_training import Plan
 
@@ -23,11 +25,24 @@ EXITS_EXAMPLES = examples(
     "likewise exits classifier.safetensors digits --held-out 0.5 --risk 0.02 --smaller resnet8",
     "likewise exits model.safetensors fashion/ --risk 0.01 --heads 4 --joint --folder work --out exits.html",
     "likewise exits model.safetensors fashion/ --no-depth --save exits.safetensors --json",
+    "likewise exits net.py:trained digits --risk 0.05",
 )
 
 
+class Model(NamedTuple):
+    """A classifier. name: of one that can be built again, None for a user's own."""
+
+    network: "nn.Module"
+    preparation: "Preparation"
+    classes: tuple[str, ...]
+    name: str | None
+    trained_on: str | None
+
+
 def exits(
-    model: Annotated[Path, typer.Argument(help="A classifier of `likewise train --objective classifier`.")],
+    model: Annotated[
+        str, typer.Argument(help="A classifier of `likewise train --objective classifier`, or file.py:function.")
+    ],
     data: Annotated[str, typer.Argument(help='The data it was trained on: idx, CIFAR-10, a folder, or "digits".')],
     risk: Annotated[float, typer.Option(help="The share of answers that may differ from the whole network's.")] = 0.01,
     delta: Annotated[float, typer.Option(help="The chance, over calibration data, that the promise fails.")] = 0.05,
@@ -53,9 +68,7 @@ def exits(
     The examples that were held out are dealt to selection, calibration and test; the page is written whole or not at
     all, and Ctrl-C leaves only what --folder keeps.
     """
-    from likewise.data import find_halves
     from likewise.exits import save_exits
-    from likewise.networks import load_classifier
     from likewise.reports.exit_page import exits_json, write_exits
     from likewise.reports.exit_study import require_enough, study_exits
     from likewise.reports.exit_training import Plan
@@ -66,8 +79,8 @@ def exits(
     require_place("exits", out)
     require(save is None or save.parent.is_dir(), "exits", "--save", "be in a folder that exists", str(save))
     require(folder is None or folder.is_dir(), "exits", "--folder", "be a folder that exists", str(folder))
-    found, facts = load_classifier(model), gather_facts(())
-    halves, known = find_halves(data, trained_on=found.trained_on, held_out=held_out)
+    facts = gather_facts(())
+    found, halves, known = opened(model, data, held_out)
     plan = Plan(risk=risk, delta=delta, heads=heads, joint=joint, k=30 if depth else None, seed=seed)
     require_enough(plan, round(CALIBRATION * len(halves.test)))
     parts = deal(found, halves, seed=seed)
@@ -87,9 +100,9 @@ def exits(
         print(f"likewise: stopped, nothing was written{again}", file=sys.stderr)
         raise typer.Exit(STOPPED) from None
     notes = remarks(halves, trained_on=found.trained_on, known=known)
-    write_exits(out, study, title=f"{found.name} on {halves.train.title}", facts=facts, notes=notes)
+    write_exits(out, study, title=f"{found.name or model} on {halves.train.title}", facts=facts, notes=notes)
     if save:
-        options = {"channels": found.preparation.channels, "num_classes": len(found.classes)}
+        options = {"channels": found.preparation.channels, "num_classes": len(found.classes)} if found.name else {}
         policy, preparation = study.controlled.policy, found.preparation
         save_exits(study.prepared.exits, save, name=found.name, options=options, policy=policy, preparation=preparation)
     if as_json:
@@ -99,7 +112,21 @@ def exits(
         show(study, out, save, notes)
 
 
-def deal(found: "Classifier", halves: "Halves", *, seed: int) -> "Splits":
+def opened(model: str, data: str, held_out: float) -> "tuple[Model, Halves, bool]":
+    """The classifier, its training and held-out examples, and whether these are known to be its own."""
+    from likewise.data import find_halves
+    from likewise.networks import load_classifier
+
+    if ".py:" in model:
+        halves, known = find_halves(data, trained_on=None, held_out=held_out)
+        network, preparation = own_network(model, "exits", halves.train)
+        return Model(network.eval(), preparation, tuple(halves.train.identities), None, None), halves, known
+    saved = load_classifier(model)
+    halves, known = find_halves(data, trained_on=saved.trained_on, held_out=held_out)
+    return Model(saved.network, saved.preparation, saved.classes, saved.name, saved.trained_on), halves, known
+
+
+def deal(found: Model, halves: "Halves", *, seed: int) -> "Splits":
     """The training half to train, the other to selection, calibration and test; who is in both is not tested on."""
     from likewise.exits import Split, split_examples
 
@@ -119,7 +146,7 @@ def planned(plan: "Plan", count: int, steps: int | None, epochs: float | None) -
     return plan if steps is None else replace(plan, steps=steps)
 
 
-def untrained(names: list[str], found: "Classifier", *, seed: int) -> "dict[str, Network]":
+def untrained(names: list[str], found: Model, *, seed: int) -> "dict[str, Network]":
     """New networks for the same images and classes."""
     from likewise.networks import build_classifier
 

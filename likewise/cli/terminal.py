@@ -1,4 +1,4 @@
-"""What verbs share: the option --json, examples under their help, columns, a function of a file, a progress bar."""
+"""What verbs share: --json, examples under their help, columns, functions and networks of a file, a progress bar."""
 
 import importlib.util
 import inspect
@@ -13,11 +13,14 @@ import typer
 from likewise.checks import refuse, require
 
 if TYPE_CHECKING:
+    from torch import nn
     from typer import Context
+
+    from likewise.data import Examples, Preparation
 else:
     Context = typer.Context.__base__  # what typer passes is no typer.Context but what that is made from
 
-__all__ = ["Context", "Json", "aligned", "examples", "function_of", "progress_bar"]
+__all__ = ["Context", "Json", "aligned", "examples", "function_of", "own_network", "progress_bar"]
 
 PATIENCE = 2.0  # seconds of silence before a progress bar shows
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -50,6 +53,20 @@ def function_of(text: str, where: str, name: str) -> Callable[..., Any]:
         functions = ", ".join(n for n, value in vars(module).items() if inspect.isfunction(value)) or "none"
         refuse(where, name, f"name a function of {file}", repr(function_name), f"Its functions: {functions}.")
     return function
+
+
+def own_network(text: str, where: str, some: "Examples") -> "tuple[nn.Module, Preparation]":
+    """What `file.py:function` returns: a module, or one and how images are prepared for it, else as they are."""
+    from torch import nn
+
+    from likewise.data import Preparation
+
+    made = function_of(text, where, "model")()
+    rows, columns, channels = some.read(0).shape
+    network, preparation = made if isinstance(made, tuple) else (made, Preparation((rows, columns), channels))
+    right = isinstance(network, nn.Module)
+    require(right, where, "model", "be a function that returns a torch.nn.Module", type(network).__name__)
+    return network, preparation
 
 
 @contextmanager
