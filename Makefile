@@ -35,7 +35,8 @@ check: $(READY)
 bench: $(READY)
 	@$(BIN)/python -m benchmarks.attention_error
 	@status=0; $(BIN)/python -m benchmarks.attention_speed || status=$$?; \
-	$(BIN)/python -m benchmarks.mining || status=$$?; $(BIN)/python -m benchmarks.embedding || status=$$?; $(BIN)/python -m benchmarks.render; exit $$status
+	$(BIN)/python -m benchmarks.mining || status=$$?; $(BIN)/python -m benchmarks.embedding || status=$$?; \
+	$(BIN)/python -m benchmarks.exits || status=$$?; $(BIN)/python -m benchmarks.render; exit $$status
 
 studies: $(READY)
 	@$(BIN)/python studies/real_attention.py

@@ -13,6 +13,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/attention_measured.md"
 METRIC_PAGE = ROOT / "docs/metric_measured.md"
+DEPTH_PAGE = ROOT / "docs/difficulty.md"
+EXITS_PAGE = ROOT / "docs/exits.md"
 RESULTS = ROOT / "benchmarks/results"
 
 Facts = dict[str, Any]
@@ -138,6 +140,28 @@ def embedding_tables(facts: Facts) -> str:
     return "\n\n".join([*parts, "Measured: " + "; ".join(facts["versions"]) + ".", *_notes(facts)])
 
 
+def depth_tables(facts: Facts) -> str:
+    """Promises, and one layer beside scikit-learn."""
+    run, layer = facts["run"], facts["one_layer"]
+    parts = [
+        f"{facts['data']}, {facts['training']}, {run['accuracy']:.1%} of the test images right. {_where(facts)}",
+        _table(["promise", "bound", "measured", "by median", "verdict"], map(_demand, facts["demands"])),
+        f"{run['processor_seconds']:.0f} s of processor time. The neighbours of {layer['layer']} alone take "
+        f"scikit-learn's brute force {layer['scikit-learn_seconds']:.0f} s and ours {layer['likewise_seconds']:.0f} s.",
+    ]
+    return "\n\n".join(parts)
+
+
+def exit_tables(facts: Facts) -> str:
+    """The promise, then the times of all ways to answer."""
+    parts = [
+        f"resnet20, images of 28 x 28, heads behind {', '.join(facts['problem']['heads'])}. {_where(facts)}",
+        _table(["promise", "bound", "measured", "by median", "verdict"], map(_demand, facts["demands"])),
+        _against_length("images at a time, ms", facts["times"], _milliseconds),
+    ]
+    return "\n\n".join(parts)
+
+
 def _time_and_memory(each: Facts) -> list[str]:
     return [_milliseconds(each), str(each["runs"]), _mebibytes(each)]
 
@@ -224,6 +248,12 @@ REGIONS: dict[str, Callable[[Facts], str]] = {
     "attention_limits": limits_tables,
 }
 METRIC_REGIONS: dict[str, Callable[[Facts], str]] = {"mining": mining_tables, "embedding": embedding_tables}
+PAGES: dict[Path, dict[str, Callable[[Facts], str]]] = {
+    PAGE: REGIONS,
+    METRIC_PAGE: METRIC_REGIONS,
+    DEPTH_PAGE: {"depth": depth_tables},
+    EXITS_PAGE: {"exits": exit_tables},
+}
 CAPTIONS = {
     "attention_error": "Error of every map against its width",
     "attention_speed": "Time and memory of every form against length",
@@ -247,6 +277,6 @@ def render(page: str, results: Path = RESULTS, regions: dict[str, Callable[[Fact
 
 
 if __name__ == "__main__":
-    for path, regions in ((PAGE, REGIONS), (METRIC_PAGE, METRIC_REGIONS)):
+    for path, regions in PAGES.items():
         path.write_text(render(path.read_text(), regions=regions))
         print(f"Rendered {path.relative_to(ROOT)}")

@@ -31,7 +31,7 @@ from studies.lfw import filled
 
 ROOT = Path(__file__).parents[1]
 RESULTS, WORK, PAGE = ROOT / "studies/results", ROOT / "studies/work", ROOT / "docs/difficulty.md"
-MARKS = "<!-- depth: begin -->", "<!-- depth: end -->"
+MARKS = "<!-- depth study: begin -->", "<!-- depth study: end -->"
 HUMAN = os.environ.get("LIKEWISE_CIFAR10_HUMAN", "")
 NETWORK, K = "resnet20", 30
 LAYERS = ["stem", *(f"block{number}" for number in range(1, 10))]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.render import CAPTIONS, METRIC_PAGE, METRIC_REGIONS, PAGE, REGIONS, RESULTS, render
+from benchmarks.render import CAPTIONS, METRIC_REGIONS, PAGE, PAGES, REGIONS, RESULTS, render
 
 EMPTY = "\n".join(f"before\n<!-- {name}: begin -->\n<!-- {name}: end -->\nafter" for name in REGIONS)
 
@@ -52,11 +52,10 @@ ERROR = {
 }
 
 
-def test_the_page_is_what_the_committed_results_give() -> None:
-    page = PAGE.read_text()
-    assert render(page) == page, "run: python -m benchmarks.render"
-    page = METRIC_PAGE.read_text()
-    assert render(page, regions=METRIC_REGIONS) == page, "run: python -m benchmarks.render"
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_pages_are_what_the_results_say(path: Path) -> None:
+    page = path.read_text()
+    assert render(page, regions=PAGES[path]) == page, "run: python -m benchmarks.render"
 
 
 def test_a_number_edited_by_hand_is_found() -> None:
