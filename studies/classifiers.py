@@ -143,7 +143,7 @@ def trained(name: str, title: str, pictures: Pictures, recipe: Recipe, *, folder
     if not done.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         network = build_classifier(name, channels=pictures.preparation.channels, num_classes=CLASSES, seed=recipe.seed)
-        with torch.autocast("cpu", torch.bfloat16):
+        with halved():
             train(
                 network,
                 Logits(),
@@ -158,6 +158,11 @@ def trained(name: str, title: str, pictures: Pictures, recipe: Recipe, *, folder
         classes = [str(number) for number in range(CLASSES)]
         save_classifier(network, done, name=name, classes=classes, preparation=pictures.preparation, trained_on=title)
     return load_classifier(done).network
+
+
+def halved() -> torch.autocast:
+    """Products in bfloat16. Nothing is kept from one step to the next: weights change in between."""
+    return torch.autocast("cpu", torch.bfloat16, cache_enabled=False)
 
 
 def kept(folder: Path, stem: str, name: str, recipe: Recipe) -> Keep:

@@ -42,7 +42,20 @@ from likewise.networks import Network, build_classifier
 from likewise.reports.exit_study import measure_exits
 from likewise.reports.exit_training import Plan, Prepared, Settled, accuracy, place_heads, settle
 from likewise.reports.page import write_page
-from studies.classifiers import CLASSES, FASHION, Momentum, Moved, Pictures, Recipe, Say, fashion, kept, told, trained
+from studies.classifiers import (
+    CLASSES,
+    FASHION,
+    Momentum,
+    Moved,
+    Pictures,
+    Recipe,
+    Say,
+    fashion,
+    halved,
+    kept,
+    told,
+    trained,
+)
 from studies.lfw import filled
 
 ROOT = Path(__file__).parents[1]
@@ -108,7 +121,7 @@ def with_exits(places: EarlyExit, pictures: Pictures, recipe: Recipe, *, folder:
         network = build_classifier(WHOLE, **options, seed=recipe.seed)
         exits = EarlyExit(network, pictures.inputs[:2], heads=places.names, seed=recipe.seed)
         steps = recipe.steps(len(pictures))
-        with torch.autocast("cpu", torch.bfloat16):
+        with halved():
             train_exits(
                 exits,
                 Moved(pictures, recipe.batch, recipe.seed),

@@ -72,6 +72,14 @@ def test_a_network_is_trained_once_and_read_afterwards(tmp_path: Path) -> None:
     assert torch.equal(one(x), two(x))
 
 
+def test_a_network_learns(tmp_path: Path) -> None:
+    some = pictures(20)
+    recipe = Recipe(epochs=60, batch=20, still=True)
+    network = classifiers.trained("resnet8", "dots", some, recipe, folder=tmp_path, say=lambda text: None)
+    with torch.no_grad():
+        assert (network(some.inputs).argmax(1) == some.labels).double().mean() > 0.9
+
+
 def test_depths_come_back_and_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(depth, "LAYERS", ["stem", "block3"])
     monkeypatch.setattr(depth, "TRAIN_ROWS", 10)
