@@ -9,6 +9,12 @@ from likewise.attention.prefix import Prefix, Sums, Window
 from likewise.attention.problem import Output, Problem
 
 
+def attend_all(problem: Problem) -> Float[Tensor, "B H T V"]:
+    """Outputs of rows that see all keys."""
+    problem = problem.reusing()
+    return problem.everything_read(problem.absorbed(problem.empty(), 0, problem.k.shape[2]))
+
+
 def attend_causally(
     problem: Problem, prefix: Prefix | None, form: Form
 ) -> tuple[Float[Tensor, "B H T V"], Prefix | None]:
@@ -16,7 +22,7 @@ def attend_causally(
 
     Without a window, that is the prefix of all keys.
     """
-    length, positions = problem.q.shape[3], problem.k.shape[2]
+    problem, length, positions = problem.reusing(), problem.q.shape[3], problem.k.shape[2]
     if length <= 1 and form.within is None:
         prefix = problem.absorbed(prefix or problem.empty(), 0, positions)
         return problem.everything_read(prefix), prefix
@@ -24,13 +30,13 @@ def attend_causally(
     prefix, output = form.begin(problem, prefix), Output(problem)
     for low, start, stop, parts in form.spans(past, positions):
         sums, prefix = form.attend(problem.part(low, start, stop), prefix, parts)
-        output.append(problem.unfold(sums.output()))
+        output.append(sums)
     return output.joined(), prefix
 
 
 def attend_blocks(problem: Problem, form: Form, block_size: int) -> Float[Tensor, "B H T V"]:
     """Outputs of T rows at the last of S >= T positions that see their own block and all before it."""
-    length, positions = problem.q.shape[3], problem.k.shape[2]
+    problem, length, positions = problem.reusing(), problem.q.shape[3], problem.k.shape[2]
     past = positions - length
     chunk = block_size * max(1, form.chunk // block_size)
     begin = past // block_size * block_size
@@ -43,8 +49,8 @@ def attend_blocks(problem: Problem, form: Form, block_size: int) -> Float[Tensor
             continue
         hidden = _later_blocks(problem, rows[0] + past - start, stop - start, block_size)
         window, first = Window(problem.q.shape[2], hidden=hidden), problem.first(start, stop)
-        sums, prefix = prefix.attend(problem.queries(*rows), *problem.keys(start, stop), window, first)
-        output.append(problem.unfold(sums.output()))
+        sums, prefix = prefix.attend(problem.queries(*rows), *problem.keys(start, stop), window, first, problem.space)
+        output.append(sums)
     return output.joined()
 
 
@@ -61,7 +67,7 @@ def attend_both_ways(problem: Problem, form: Form) -> Float[Tensor, "B H S V"]:
         low, high = max(0, start - form.within), min(positions, stop + form.within)
         piece = problem.part(low, low, high)._replace(q=problem.q[:, :, :, start:stop])
         sums = near_sums(piece, start - low, form.within, form.within, logarithmic=form.logarithmic)
-        output.append(problem.unfold((sums if left is None else sums | _rows(left, problem, start, stop)).output()))
+        output.append(sums if left is None else sums | _rows(left, problem, start, stop))
     return output.joined()
 
 

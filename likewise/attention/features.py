@@ -4,13 +4,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import combinations_with_replacement
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from likewise.attention.kernels import Exponential, Induced, Polynomial, SimilarityKernel, Truncated
+from likewise.attention.workspace import FRESH, Workspace, has_tangent, is_transformed
 from likewise.checks import require, require_count
 from likewise.similarity import wide
 
@@ -76,6 +77,14 @@ class FeatureMap(nn.Module, ABC):
         """The features of queries, as value and logarithm; the same map as for keys unless a map says otherwise."""
         return self.split_keys(x)
 
+    def keys_in(self, space: Workspace, x: Float[Tensor, "*B S K"]) -> Scaled:
+        """`split_keys`, written where there is space for it; a map that does not say how finds memory of its own."""
+        return self.split_keys(x)
+
+    def queries_in(self, space: Workspace, x: Float[Tensor, "*B T K"]) -> Scaled:
+        """`split_queries`, likewise."""
+        return self.split_queries(x)
+
     def queries(self, x: Float[Tensor, "*B T K"]) -> Float[Tensor, "*B T F"]:
         """phi of queries, as a plain tensor."""
         self.check_width(x)
@@ -125,7 +134,36 @@ class Elu(FeatureMap):
     positive = True
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        return Scaled(x.clamp(max=0).exp_() + x.relu(), None)
+        return self.keys_in(FRESH, x)
+
+    def keys_in(self, space: Workspace, x: Float[Tensor, "*B S K"]) -> Scaled:
+        if x.requires_grad and not is_transformed() and not has_tangent(x):
+            return Scaled(_EluPlusOne.apply(x), None)
+        return Scaled(_elu_plus_one(x, space), None)
+
+    queries_in = keys_in
+
+
+def _elu_plus_one(x: Tensor, space: Workspace) -> Tensor:
+    """max(x, 0) + e^min(x, 0)."""
+    below = torch.clamp(x, max=0, out=space("below", *x.shape)).exp_()
+    above = torch.threshold(x, 0, 0, out=space("features", *x.shape))  # relu, which knows no `out=`
+    return torch.add(below, above, out=space("features", *x.shape))
+
+
+class _EluPlusOne(torch.autograd.Function):
+    """Its derivative, 1 where x > 0 and else e^x, is min(phi, 1): two operators where autograd would need five."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        features = _elu_plus_one(x, FRESH)
+        ctx.save_for_backward(features)
+        return features
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (features,) = ctx.saved_tensors
+        return features.clamp(max=1) * grads[0]
 
 
 class Relu(FeatureMap):

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from likewise.attention.chunks import attend_blocks, attend_both_ways, attend_causally
+from likewise.attention.chunks import attend_all, attend_blocks, attend_both_ways, attend_causally
 from likewise.attention.exact import no_pairs, shield
 from likewise.attention.features import FeatureMap
 from likewise.attention.masks import Structure, check_key_mask, check_structure, check_tensors, sees_something
@@ -102,7 +102,7 @@ def _attend(
     if not causal:
         if form.within is not None and q.shape[2] == k.shape[2]:
             return attend_both_ways(problem, form)
-        return problem.everything_read(problem.absorbed(problem.empty(), 0, k.shape[2]))
+        return attend_all(problem)
     early = max(q.shape[2] - k.shape[2], 0)  # rows that stand before the first key
     late = problem.rows(early)
     if block_size is not None:
@@ -115,8 +115,7 @@ def _attend(
     if prefix_lengths is None:
         return out
     in_prefix = torch.arange(k.shape[2], device=k.device) < prefix_lengths[:, None]
-    inside = Problem.fold(features, q, k, v, in_prefix if mask is None else in_prefix & mask)
-    seen_by_all = inside.everything_read(inside.absorbed(inside.empty(), 0, k.shape[2]))
+    seen_by_all = attend_all(problem._replace(mask=in_prefix if mask is None else in_prefix & mask))
     positions = torch.arange(q.shape[2], device=q.device) + (k.shape[2] - q.shape[2])
     return torch.where((positions < prefix_lengths[:, None])[:, None, :, None], seen_by_all, out)
 

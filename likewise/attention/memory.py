@@ -44,7 +44,7 @@ class Rows(NamedTuple):
         if not one_by_one:
             return problem.absorbed(prefix, 0, self.length)
         for at in range(self.length):
-            prefix = prefix.absorb(*problem.keys(at, at + 1))
+            prefix = prefix.absorb(*problem.keys(at, at + 1), problem.space)
         return prefix
 
 

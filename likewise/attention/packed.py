@@ -66,8 +66,8 @@ class _Layout(NamedTuple):
         """The problem with every sequence at the start of a chunk, the gaps masked."""
         there, index = self.source >= 0, self.source.clamp(min=0)
         mask = there if problem.mask is None else there & problem.mask.gather(1, index)
-        moved = [_take(x, index, dim) for x, dim in ((problem.q, 3), (problem.k, 2), (problem.v, 2))]
-        return Problem(problem.features, *moved, mask)
+        q, k, v = (_take(x, index, dim) for x, dim in ((problem.q, 3), (problem.k, 2), (problem.v, 2)))
+        return Problem(problem.features, q, k, v, mask)
 
     def restored(self, out: Float[Tensor, "B H A V"]) -> Float[Tensor, "B H S V"]:
         """Aligned rows back in the order in which they came."""
@@ -89,6 +89,7 @@ def _scan(problem: Problem, begins: Bool[Tensor, "B C"], chunk: int, *, diagonal
     for number, begin in enumerate(begins.unbind(1)):
         piece = number * chunk, (number + 1) * chunk
         prefix = prefix.restart(begin)
-        sums, prefix = prefix.attend(problem.queries(*piece), *problem.keys(*piece), window, problem.first(*piece))
+        queries, keys, first = problem.queries(*piece), problem.keys(*piece), problem.first(*piece)
+        sums, prefix = prefix.attend(queries, *keys, window, first, problem.space)
         parts.append(sums)
     return parts

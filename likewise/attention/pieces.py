@@ -89,19 +89,19 @@ class Form(NamedTuple):
         window = Window(piece.q.shape[2], parts=parts)
         if self.within is None and not self.raw:
             return (prefix or piece.empty()).attend(
-                piece.queries(0, rows), *piece.keys(0, rows), window, piece.first(0, rows)
+                piece.queries(0, rows), *piece.keys(0, rows), window, piece.first(0, rows), piece.space
             )
         near = near_sums(piece, keys - rows, self.within or keys, logarithmic=self.logarithmic)
         far = after = None
         if self.raw:
-            far = None if prefix is None else prefix.read(piece.queries(0, rows))
-            after = (prefix or piece.empty()).absorb(*piece.keys(0, rows))
+            far = None if prefix is None else prefix.read(piece.queries(0, rows), piece.space)
+            after = (prefix or piece.empty()).absorb(*piece.keys(0, rows), piece.space)
         elif keys - rows == self.within:
             far, after = (prefix or piece.empty()).attend(
-                piece.queries(0, rows), *piece.keys(0, rows), window, piece.first(0, rows)
+                piece.queries(0, rows), *piece.keys(0, rows), window, piece.first(0, rows), piece.space
             )
         elif prefix is not None:
-            far, after = prefix.read(piece.queries(0, rows)), prefix
+            far, after = prefix.read(piece.queries(0, rows), piece.space), prefix
         return near if far is None else far | near, after
 
 

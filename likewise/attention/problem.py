@@ -6,9 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from likewise.attention.exact import inverse
 from likewise.attention.features import FeatureMap, Scaled
 from likewise.attention.masks import hide
-from likewise.attention.prefix import Prefix, Sums, can_look
+from likewise.attention.prefix import Prefix, Sums
+from likewise.attention.workspace import FRESH, Workspace, can_write
 from likewise.similarity import wide
 
 BLOCK = 512  # rows mapped at a time where no pairs are formed: features of 256 for 8 heads are then 4 MB
@@ -22,11 +24,16 @@ class Problem(NamedTuple):
     k: Tensor  # (B, G, S, K)
     v: Tensor  # (B, G, S, V)
     mask: Tensor | None  # (B, S)
+    space: Workspace = FRESH  # where to write features, and what is computed from them
 
     @classmethod
     def fold(cls, features: FeatureMap, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Self:
         groups = k.shape[1]
         return cls(features, q.reshape(q.shape[0], groups, q.shape[1] // groups, *q.shape[2:]), k, v, mask)
+
+    def reusing(self) -> Self:
+        """The problem with memory that its pieces use one after the other: what one leaves, the next overwrites."""
+        return self._replace(space=Workspace.beside(self.q, self.k, self.v, *self.features.parameters()))
 
     def rows(self, start: int) -> Self:
         """The same keys with the queries from `start` on."""
@@ -53,20 +60,21 @@ class Problem(NamedTuple):
 
     def queries(self, start: int, stop: int) -> Scaled:
         """Features of the queries of a piece, (B, G, R * n, ...)."""
-        piece = self.q[:, :, :, start:stop].flatten(2, 3)
-        return self.features.split_queries(piece.to(wide(piece.dtype)))
+        piece, space = self.q[:, :, :, start:stop].flatten(2, 3), self.space.part("queries")
+        return self.features.queries_in(space, space.widened("x", piece))
 
     def raw_keys(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor | None]:
         """The keys of a piece, [v | 1], and which of them are not masked."""
         k, v = self.k[:, :, start:stop], self.v[:, :, start:stop]
         seen = None if self.mask is None else self.mask[:, start:stop]
-        k, v = hide(k, seen).to(wide(k.dtype)), hide(v, seen).to(wide(v.dtype))
-        return k, torch.cat([v, v.new_ones(*v.shape[:-1], 1)], dim=-1), seen
+        k, v, ones = hide(k, seen), hide(v, seen), v.new_ones(*v.shape[:-1], 1, dtype=wide(v.dtype))
+        values = torch.cat([v, ones], dim=-1, out=self.space("values", *v.shape[:-1], v.shape[-1] + 1))
+        return self.space.part("keys").widened("x", k), values, seen
 
     def keys(self, start: int, stop: int) -> tuple[Scaled, Tensor]:
         """Features of the keys of a piece, those of masked keys being 0, and [v | 1]."""
         k, values, seen = self.raw_keys(start, stop)
-        value, log = self.features.split_keys(k)
+        value, log = self.features.keys_in(self.space.part("keys"), k)
         if seen is not None:
             hidden = ~seen[:, None, :, None]
             value = value if value is None or log is not None else value.masked_fill(hidden, 0)
@@ -88,14 +96,14 @@ class Problem(NamedTuple):
         for number, (k, v) in enumerate(zip(keys, values, strict=True) if start < stop else ()):
             at = start + number * BLOCK
             block = self._replace(k=k, v=v, mask=None if self.mask is None else self.mask[:, at : at + k.shape[2]])
-            prefix = prefix.absorb(*block.keys(0, k.shape[2]))
+            prefix = prefix.absorb(*block.keys(0, k.shape[2]), self.space)
         return prefix
 
     def read(self, prefix: Prefix, start: int, stop: int, output: "Output") -> None:
         """The outputs of rows that see exactly a prefix, piece by piece."""
         for q in self.q[:, :, :, start:stop].split(BLOCK, dim=3) if start < stop else ():
             queries = self._replace(q=q).queries(0, q.shape[3])
-            output.append(self.unfold(prefix.read(queries).output()))
+            output.append(prefix.read(queries, self.space))
 
     def everything_read(self, prefix: Prefix) -> Tensor:
         """The outputs when all rows see exactly a prefix."""
@@ -115,17 +123,22 @@ class Output:
 
     def __init__(self, problem: Problem) -> None:
         batch, groups, repeats, length, _ = problem.q.shape
+        self.problem = problem
         self.whole = problem.v.new_empty(batch, groups * repeats, length, problem.v.shape[-1])
         self.pieces: list[Tensor] = []
         self.filled = 0
 
-    def append(self, piece: Float[Tensor, "B H n V"]) -> None:
-        """The next rows."""
-        if piece.requires_grad or not can_look(piece):
-            self.pieces.append(piece)
+    def append(self, sums: Sums) -> None:
+        """The next rows, from their sums: numerator over denominator."""
+        groups, repeats = self.problem.q.shape[1:3]
+        total = sums.total.unflatten(2, (repeats, -1))
+        stop = self.filled + total.shape[3]
+        if can_write(total):
+            place = self.whole[:, :, self.filled : stop].unflatten(1, (groups, repeats))
+            torch.mul(total[..., :-1], inverse(total[..., -1:]), out=place)
         else:
-            self.whole[:, :, self.filled : self.filled + piece.shape[2]] = piece
-        self.filled += piece.shape[2]
+            self.pieces.append(self.problem.unfold(sums.output()))
+        self.filled = stop
 
     def joined(self) -> Float[Tensor, "B H T V"]:
         """All rows."""

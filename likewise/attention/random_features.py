@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 from likewise.attention.features import FeatureMap, Scaled
 from likewise.attention.frequencies import SAMPLERS, Sampler, draw_frequencies
 from likewise.attention.kernels import Exponential, Gaussian
+from likewise.attention.workspace import FRESH, Workspace
 from likewise.checks import require, require_choice, require_count
 from likewise.similarity import squared_distances, wide
 
@@ -89,12 +90,16 @@ class RandomFeatures(FeatureMap):
         self.check_width(k)
         return q.to(wide(q.dtype)) * factor, k.to(wide(k.dtype)) * factor
 
-    def project(self, x: Float[Tensor, "*B T K"], frequencies: Tensor | None = None) -> Float[Tensor, "*B T R"]:
+    def project(
+        self, x: Float[Tensor, "*B T K"], frequencies: Tensor | None = None, space: Workspace = FRESH
+    ) -> Float[Tensor, "*B T R"]:
         """w_r . x for every frequency; query heads use the frequencies of their key-value head."""
         frequencies = (self.frequencies if frequencies is None else frequencies).to(x.dtype)
         x = x.contiguous()  # how the product rounds must not depend on where x came from
         if self.kv_heads == 1:
-            return (x.flatten(0, -2) @ frequencies[0].mT).unflatten(0, x.shape[:-1])
+            rows = x.flatten(0, -2)
+            out = space("projected", rows.shape[0], frequencies.shape[1])
+            return torch.mm(rows, frequencies[0].mT, out=out).unflatten(0, x.shape[:-1])
         grouped = x.unflatten(-3, (self.kv_heads, -1))
         return (grouped @ frequencies[:, None].mT).flatten(-4, -3)
 
@@ -235,9 +240,15 @@ class Positive(RandomFeatures):
         self.input_scale = math.sqrt(kernel.scale_for(key_dim))
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        x = x * self.input_scale
+        return self.keys_in(FRESH, x)
+
+    def keys_in(self, space: Workspace, x: Float[Tensor, "*B S K"]) -> Scaled:
+        x = torch.mul(x, self.input_scale, out=space("x", *x.shape))
         # In place, here and below: the product is as large as all features, and nothing else holds it.
-        return Scaled(None, self.project(x).sub_(_half_square(x) + math.log(self.rows) / 2))
+        offset = _half_square(x, space) + math.log(self.rows) / 2
+        return Scaled(None, self.project(x, space=space).sub_(offset))
+
+    queries_in = keys_in
 
     def log_relative_variance(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
         x, y = self.scaled(q, k, self.input_scale)
@@ -297,9 +308,9 @@ def _waves(projected: Float[Tensor, "*B T R"]) -> Float[Tensor, "*B T F"]:
     return torch.cat([projected.cos(), projected.sin()], dim=-1) / math.sqrt(projected.shape[-1])
 
 
-def _half_square(x: Float[Tensor, "*B T K"]) -> Float[Tensor, "*B T 1"]:
+def _half_square(x: Float[Tensor, "*B T K"], space: Workspace = FRESH) -> Float[Tensor, "*B T 1"]:
     """|x|^2 / 2 of every row."""
-    return x.square().sum(-1, keepdim=True) / 2
+    return torch.square(x, out=space("squares", *x.shape)).sum(-1, keepdim=True) / 2
 
 
 def of_exponentials(t: Tensor, rows: int) -> Tensor:

@@ -36,6 +36,7 @@ DOORS = {"cli", "mcp", "web"}
 FILES = {
     "attention": [
         "kernels",
+        "workspace",
         "features",
         "frequencies",
         "random_features",

@@ -1,0 +1,194 @@
+"""Memory that is used again changes no bit, reaches no input, no output and no state, and steps aside where it must."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad, gradcheck, gradgradcheck
+
+from likewise.attention import Elu, FeatureMap, LinearState, Positive, Scaled, linear_attention
+from likewise.attention.problem import Problem
+from likewise.attention.workspace import FRESH, Workspace, can_write
+from tests.attention.drawing import SMALL, Inputs, Sizes, draw, seeded, structures
+from tests.attention.maps import ROWS, build
+from tests.tolerance import assert_close
+
+LONG = 1100  # two pieces, a chunk and a bit
+EVERY_MAP = pytest.mark.parametrize("name", ROWS)
+DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+# Packed sequences keep the sums of all chunks, so they are left out: every result of theirs is new.
+STRUCTURES: dict[str, dict[str, Any]] = {
+    **{kind: structure for kind, structure in structures(LONG).items() if "packed" not in kind},
+    "near": {"causal": True, "exact_within": 70},
+}
+# PyTorch's own, when forward-mode differentiation is first used.
+TANGENTS = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+
+
+def long(dtype: torch.dtype = torch.float32) -> Inputs:
+    return draw(Sizes(G=1, T=LONG, S=LONG), seeded(1), size=SMALL, dtype=dtype)
+
+
+def in_fresh_memory(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What a call gives when every result is new."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Problem, "reusing", lambda problem: problem)
+        return call()
+
+
+def positive(key_dim: int = 5) -> Positive:
+    return Positive(key_dim, num_features=7, generator=seeded(2))
+
+
+@EVERY_MAP
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_used_memory_changes_no_bit(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind == "near" and ROWS[name].exact:
+        pytest.skip("an exact map does not need a window")
+    features, inputs = build(name), long()
+
+    def attend() -> Tensor:
+        return linear_attention(*inputs, features=features, **STRUCTURES[kind])
+
+    assert torch.equal(attend(), in_fresh_memory(attend, monkeypatch))
+
+
+@DTYPES
+@pytest.mark.parametrize("name", ["Elu", "Positive"])
+def test_used_memory_changes_no_bit_of_gradients(
+    name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features, inputs = build(name), [x.requires_grad_() for x in long(dtype)]
+
+    def gradients() -> tuple[Tensor, ...]:
+        out = linear_attention(*inputs, features=features, causal=True)
+        return torch.autograd.grad(out.square().sum(), inputs)
+
+    found, expected = gradients(), in_fresh_memory(gradients, monkeypatch)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+class Identity(FeatureMap):
+    """Features that are the input itself, as value or as logarithm: whoever writes to them writes to q or k."""
+
+    def __init__(self, *, logarithmic: bool) -> None:
+        super().__init__()
+        self.logarithmic = logarithmic
+
+    def split_keys(self, x: Tensor) -> Scaled:
+        return Scaled(None, x) if self.logarithmic else Scaled(x, None)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    "features",
+    [Identity(logarithmic=False), Identity(logarithmic=True), Elu(), positive()],
+    ids=["value", "log", "Elu", "Positive"],
+)
+@pytest.mark.filterwarnings("ignore::likewise.attention.DenominatorWarning")
+def test_inputs_are_not_written_to(features: FeatureMap, causal: bool) -> None:
+    inputs = long()
+    before = [x.clone() for x in inputs]
+    linear_attention(*inputs, features=features, causal=causal)
+    assert all(torch.equal(one, other) for one, other in zip(inputs, before, strict=True))
+
+
+@pytest.mark.parametrize("features", [Elu(), positive()], ids=["Elu", "Positive"])
+@pytest.mark.parametrize("length", [1, 70, LONG])
+def test_a_state_that_was_continued_is_what_it_was(features: FeatureMap, length: int) -> None:
+    q, k, v = (x[:, :, :length] for x in long())
+    _, state = LinearState.empty(features, batch=2, kv_heads=1, value_dim=13).prefill(q, k, v)
+    once, _ = state.prefill(q, k, v)
+    state.prefill(-q, -k, -v)
+    again, _ = state.prefill(q, k, v)
+    assert torch.equal(once, again)
+
+
+def test_an_operator_without_space_finds_memory_of_its_own() -> None:
+    x = torch.ones(2, 3)
+    one, other = (torch.add(x, x, out=FRESH("sum", 2, 3)) for _ in range(2))
+    assert one.data_ptr() != other.data_ptr()
+    space = Workspace(x)
+    assert torch.add(x, x, out=space("sum", 2, 3)).data_ptr() == torch.mul(x, x, out=space("sum", 2, 3)).data_ptr()
+
+
+def test_names_shapes_and_parts_are_kept_apart() -> None:
+    space = Workspace(torch.ones(1))
+    places = [space("a", 4), space("b", 4), space("a", 2, 2), space.part("keys")("a", 4), space.part("queries")("a", 4)]
+    assert len({place.data_ptr() for place in places if place is not None}) == len(places)
+    assert space.part("keys")("a", 4) is places[3]
+
+
+def test_as_much_memory_for_many_pieces_as_for_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Workspace] = []
+    monkeypatch.setattr(Workspace, "beside", classmethod(lambda cls, *inputs: made.append(cls(inputs[0])) or made[-1]))
+    for pieces in (2, 4):
+        q, k, v = draw(Sizes(G=1, T=512 * pieces, S=512 * pieces), seeded(3), dtype=torch.float32)
+        linear_attention(q, k, v, features=Elu(), causal=True)
+    few, many = made
+    assert few.results.keys() == many.results.keys() != set()
+
+
+@TANGENTS
+def test_what_is_recorded_or_transformed_is_never_written_over() -> None:
+    x, leaf = torch.ones(3), torch.ones(3, requires_grad=True)
+    seen: list[bool] = []
+
+    def look(y: Tensor) -> Tensor:
+        seen.append(can_write(y))
+        return y.sum()
+
+    torch.func.grad(look)(x)
+    torch.func.vmap(look)(x[None])
+    torch.func.jvp(look, (x,), (x,))
+    with forward_ad.dual_level():
+        look(forward_ad.make_dual(x, x))
+    look(x.to("meta"))
+    look(leaf)
+    assert seen == [False] * 6
+    with torch.no_grad():
+        assert can_write(leaf)
+    assert can_write(x)
+
+
+@pytest.mark.parametrize("features", [Elu(), positive()], ids=["Elu", "Positive"])
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("recorded", [False, True])
+@TANGENTS
+def test_tangents_are_those_of_finite_differences(features: FeatureMap, which: int, recorded: bool) -> None:
+    inputs = draw(Sizes(G=1, T=150, S=150), seeded(5), size=SMALL)
+    direction = torch.randn(inputs[which].shape, dtype=torch.float64, generator=seeded(6))
+
+    def attend(x: Tensor) -> Tensor:
+        changed = [x if number == which else other for number, other in enumerate(inputs)]
+        return linear_attention(*changed, features=features, causal=True)
+
+    step, here = 1e-6, inputs[which]
+    expected = (attend(here + step * direction) - attend(here - step * direction)) / (2 * step)
+    with forward_ad.dual_level():
+        x = here.clone().requires_grad_(recorded)
+        tangent = forward_ad.unpack_dual(attend(forward_ad.make_dual(x, direction))).tangent
+    assert tangent is not None
+    assert_close(tangent, expected, atol=1e-8)
+    transformed = torch.func.jvp(attend, (here,), (direction,))[1]
+    assert_close(transformed, tangent, atol=1e-11)
+
+
+@pytest.mark.parametrize("features", [Elu(), positive()], ids=["Elu", "Positive"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_autocast_does_not_touch_the_sums(features: FeatureMap, causal: bool) -> None:
+    inputs = long()
+    expected = linear_attention(*inputs, features=features, causal=causal)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(linear_attention(*inputs, features=features, causal=causal), expected)
+
+
+def test_the_derivative_of_elu_is_its_own_and_1_at_0() -> None:
+    x = torch.tensor([-30.0, -2.0, -1e-3, 0.0, 1e-3, 2.0], dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(Elu().keys(x[None]).sum(), x)
+    assert_close(slope, x.detach().clamp(max=0).exp())
+    smooth = torch.tensor([[-2.0, -0.1, 0.1, 2.0]], dtype=torch.float64, requires_grad=True)
+    assert gradcheck(Elu().keys, smooth)
+    assert gradgradcheck(Elu().keys, smooth)
