@@ -83,6 +83,7 @@ FILES = {
         "facenet",
         "resnet",
         "embedder",
+        "inference",
         "weights",
         "classifiers",
         "attends",
