@@ -76,7 +76,8 @@ def distance_blocks(
 
 def _centre(y: Float[Tensor, "*batch M K"]) -> Float[Tensor, "*batch 1 K"] | float:
     """The median of the rows. Not the mean: one row that lies far out would take the digits of all others with it."""
-    return y.detach().sort(dim=-2).values[..., y.shape[-2] // 2, None, :] if y.shape[-2] else 0.0
+    count = y.shape[-2]
+    return y.detach().mT.contiguous().kthvalue(count // 2 + 1).values[..., None, :] if count else 0.0
 
 
 @runtime_checkable
