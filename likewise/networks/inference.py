@@ -10,9 +10,9 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from likewise.networks.inception import ResponseNorm
 from likewise.networks.segments import Network
+from likewise.similarity import keep_freed_memory
 
 ROOM = 2**17  # numbers that a norm works on at a time: few enough for a core's cache, enough for two threads
-KEPT = 2**25 - 2**12  # bytes: the largest block from whose freeing the C library of Linux learns
 
 
 def for_inference(network: Network) -> Network:
@@ -37,16 +37,6 @@ def for_inference(network: Network) -> Network:
         elif isinstance(part, ResponseNorm):
             made.set_submodule(name, ForwardNorm(part.alpha))
     return made
-
-
-def keep_freed_memory() -> None:
-    """Let the process keep up to 64 MB that tensors have freed, for the next ones.
-
-    The C library of Linux gives freed memory back when it is more than twice the largest block that it saw freed, and
-    getting it again costs a fault for each page: up to 14,000 for 16 images in NN4, a fifth of the time. One block of
-    almost 32 MB, freed untouched, puts that bound where it is highest. Elsewhere this does nothing.
-    """
-    torch.empty(KEPT, dtype=torch.uint8)
 
 
 def _fuse(chain: nn.Sequential) -> None:

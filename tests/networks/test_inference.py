@@ -1,10 +1,6 @@
 """The form for inference: the same values, and a network that is none the worse for it."""
 
 import copy
-import os
-import platform
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -119,24 +115,3 @@ def test_the_norm_is_the_norm_however_few_images_at_a_time(
         patch.setattr(inference, "ROOM", room)
         found = ForwardNorm(0.1)(x.contiguous(memory_format=layout))
     assert_close(found, ResponseNorm(0.1)(x))
-
-
-FAULTS = """
-import resource, torch
-from likewise.networks.inference import keep_freed_memory
-keep_freed_memory()
-def batch():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    blocks = [torch.zeros(7 * 2**18) for _ in range(8)]
-    del blocks
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-torch.set_num_threads(1)
-print([batch() for _ in range(5)][-1])
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory of other C libraries is their own affair")
-def test_freed_memory_is_kept() -> None:
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
-    faults = int(subprocess.check_output([sys.executable, "-c", FAULTS], env=plain, text=True))
-    assert faults < 100  # without it 14,304 as a rule, and none if by chance something stays behind the last block
