@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from benchmarks.embedding_problem import AS_MADE, COUNT, LAST, images
 from benchmarks.harness.worker import Run, serve
 from likewise.cost import cost
-from likewise.networks import Network, build_network
+from likewise.networks import Network, build_network, for_inference
 from likewise.networks.inception import ResponseNorm
 
 SIDE = 96
@@ -29,10 +29,11 @@ def plain_network() -> Network:
 def runs() -> dict[str, Run]:
     """Embeddings by task."""
     made, plain = network(), plain_network()
+    ready = for_inference(made)
 
     @torch.inference_mode()
     def embed(x: Tensor) -> tuple[Tensor]:
-        return (made(x.contiguous(memory_format=torch.channels_last)),)
+        return (ready(x.contiguous(memory_format=torch.channels_last)),)
 
     @torch.inference_mode()
     def embed_plainly(x: Tensor) -> tuple[Tensor]:

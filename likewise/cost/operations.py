@@ -46,7 +46,7 @@ RESULTS = {
     "avg_pool3d", "bernoulli", "bucketize", "cat", "col2im", "constant_pad_nd", "copy", "cummax", "cummin", "cumprod",
     "cumsum", "diag_embed", "diagonal_backward", "embedding_dense_backward", "exponential", "eye", "fill", "flip",
     "floor_divide", "full", "full_like", "glu", "im2col", "index_add", "index_copy", "index_fill", "index_put",
-    "linspace", "logcumsumexp", "max_pool2d_with_indices", "max_pool2d_with_indices_backward",
+    "kthvalue", "linspace", "logcumsumexp", "max_pool2d_with_indices", "max_pool2d_with_indices_backward",
     "max_pool3d_with_indices", "multinomial", "native_batch_norm", "native_batch_norm_backward", "native_dropout",
     "native_dropout_backward", "native_group_norm", "native_group_norm_backward", "native_layer_norm",
     "native_layer_norm_backward", "new_full", "new_ones", "new_zeros", "normal", "normal_functional", "ones",

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from likewise.checks import require
+from likewise.metric.rates import log_binomial
 
 
 def least_examples(*, risk: float, delta: float) -> int:
@@ -36,17 +37,11 @@ def hoeffding_bentkus(losses: Float[Tensor, "*many N"], *, risk: float) -> Float
     total = losses.double().sum(-1)
     mean = (total / count).clamp(max=risk)
     divergence = torch.xlogy(mean, mean / risk) + torch.xlogy(1 - mean, (1 - mean) / (1 - risk))
+    counts = torch.arange(count + 1, dtype=torch.float64)
+    at_most = torch.logcumsumexp(log_binomial(counts, total=count, chance=risk), 0).clamp(max=0)
     # A sum of halves or wholes is exact; of other losses, rounding up is the safe side.
-    bentkus = 1 + _log_binomial_cdf(count, risk)[total.ceil().long().clamp(max=count)]
+    bentkus = 1 + at_most[total.ceil().long().clamp(max=count)]
     return torch.minimum(-count * divergence, bentkus).exp().clamp(max=1)
-
-
-def _log_binomial_cdf(count: int, chance: float) -> Float[Tensor, "k"]:
-    """log P[Bin(count, chance) <= k] for k = 0, ..., count."""
-    k = torch.arange(count + 1, dtype=torch.float64)
-    n = torch.tensor(float(count), dtype=torch.float64)
-    ways = torch.lgamma(n + 1) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
-    return torch.logcumsumexp(ways + k * math.log(chance) + (n - k) * math.log1p(-chance), 0).clamp(max=0)
 
 
 def betting(losses: Float[Tensor, "*many N"], *, risk: float, delta: float) -> Float[Tensor, "*many"]:

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Generator, Tensor
+from torch.nn import functional
 
 from likewise.checks import require_choice
 from likewise.metric.triplet import Triplets, require_batch, require_margin
@@ -21,6 +22,7 @@ from likewise.similarity import ELEMENTS, distance_blocks
 Choose = Literal["closest", "random"]
 Fallback = Literal["skip", "farthest", "hardest"]
 NEVER = float("inf")
+BLOCK = ELEMENTS // 2  # distances at a time: bins and steps have to find room beside them
 
 
 class Shares(NamedTuple):
@@ -51,9 +53,7 @@ class Block(NamedTuple):
         return self.d < NEVER
 
 
-def blocks(
-    embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"], *, elements: int = ELEMENTS
-) -> Iterator[Block]:
+def blocks(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"], *, elements: int = BLOCK) -> Iterator[Block]:
     """The batch, a few anchors at a time."""
     kin, present = _kin(labels)
     everyone = torch.arange(len(labels), device=labels.device)
@@ -158,12 +158,33 @@ def negative_shares(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"]
 
 def beyond(near: Float[Tensor, "b P"], d: Float[Tensor, "b B"]) -> Int64[Tensor, "b B"]:
     """Of each negative, how many positives are closer, t < d: the bin it falls into."""
-    return torch.searchsorted(near, d)
+    return _passed(near, d, equal=False)
 
 
 def cleared(bounds: Float[Tensor, "b P"], d: Float[Tensor, "b B"]) -> Int64[Tensor, "b B"]:
     """Of each negative, how many positives it leaves behind by the margin, t + margin <= d."""
-    return torch.searchsorted(bounds, d, right=True)
+    return _passed(bounds, d, equal=True)
+
+
+def _passed(bounds: Float[Tensor, "b P"], d: Float[Tensor, "b B"], *, equal: bool) -> Int64[Tensor, "b B"]:
+    """`torch.searchsorted(bounds, d, right=equal)`, with all of a block halving at the same time.
+
+    A processor that searches for one distance after the other guesses wrongly at every second turn which half is next,
+    which takes longer than the search itself.
+    """
+    if d.device.type != "cpu":
+        return torch.searchsorted(bounds, d, right=equal)
+    count = bounds.shape[1]
+    half = 1 << count.bit_length() >> 1
+    bounds = functional.pad(bounds, (0, max(0, 2 * half - 1 - count)), value=NEVER)
+    found = torch.zeros(d.shape, dtype=torch.int32)
+    bound, step = torch.empty_like(d), torch.empty_like(found)
+    while half:
+        torch.gather(bounds[:, half - 1 :], 1, found, out=bound)
+        (torch.le if equal else torch.lt)(bound, d, out=step)
+        found.add_(step, alpha=half)
+        half //= 2
+    return found.clamp_(max=count).long()
 
 
 def _counted(block: Block, bins: Int64[Tensor, "b B"]) -> Int64[Tensor, "b P"]:

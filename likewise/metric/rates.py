@@ -228,15 +228,23 @@ def _share_with(
     counts: Float[Tensor, "k"], total: int, chance: float, *, below_chance: float, above_chance: float
 ) -> float:
     """The p, between one with less and one with more, at which a binomial variable is among counts with a chance."""
-    n = torch.tensor(float(total), dtype=torch.float64)
-    ways = torch.lgamma(n + 1) - torch.lgamma(counts + 1) - torch.lgamma(n - counts + 1)
     while (p := (below_chance + above_chance) / 2) not in (below_chance, above_chance):
-        logarithm = torch.logsumexp(ways + counts * math.log(p) + (n - counts) * math.log1p(-p), 0).item()
-        if logarithm < math.log(chance):
+        if torch.logsumexp(log_binomial(counts, total=total, chance=p), 0) < math.log(chance):
             below_chance = p
         else:
             above_chance = p
     return p
+
+
+def log_binomial(counts: Float[Tensor, "k"], *, total: int, chance: float) -> Float[Tensor, "k"]:
+    """log P[Bin(total, chance) = k] for every k of counts.
+
+    >>> log_binomial(torch.tensor([0.0, 1.0, 2.0]), total=2, chance=0.5).exp()
+    tensor([0.2500, 0.5000, 0.2500])
+    """
+    rest = total - counts
+    ways = math.lgamma(total + 1) - torch.lgamma(counts + 1) - torch.lgamma(rest + 1)
+    return ways + counts * math.log(chance) + rest * math.log1p(-chance)
 
 
 def allowed(far: float, total: int) -> int:

@@ -135,7 +135,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def load_tensors(path: Path | str, *, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and facts of a file of one kind."""
-    rule = f"be a {kind} that likewise wrote"
+    rule = f"be {kind if kind.endswith('s') else f'a {kind}'} that likewise wrote"
     require(Path(path).is_file(), f"load_{kind}", "path", rule, repr(str(path)), "There is no such file.")
     try:
         with safetensors.safe_open(path, "pt") as file:

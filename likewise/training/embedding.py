@@ -10,7 +10,7 @@ from torch import Tensor
 from likewise.checks import require_count
 from likewise.cost import Uncounted, cost
 from likewise.data import Batches, Examples, Preparation, Skipped, in_order
-from likewise.networks import Network
+from likewise.networks import Network, for_inference
 
 # Numbers in memory at a time, 64 MB. One image at a time leaves a CPU idle between layers, and hundreds fall out of its
 # cache: of batches of 1 to 256, the largest that this allows came within 6 % of the best for NN2, NN4, NNS2, ResNets.
@@ -36,7 +36,7 @@ def embed_examples(
     workers: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Embedded:
-    """network(images) of all examples, `size` at a time, in evaluation mode and without a graph; the mode is put back.
+    """network(images) of all examples, `size` at a time, by its form `for_inference`; the network stays as it is.
 
     size: `images_at_once` unless given; it changes vectors by no more than rounding. progress: told the part that is
     done, from 0 to 1.
@@ -45,24 +45,20 @@ def embed_examples(
         size = images_at_once(network, preparation)
     require_count("embed_examples", "size", size)
     device = next(network.parameters()).device
-    was = network.training
+    ready = for_inference(network)
     vectors = [torch.zeros(0, network.embedding_dim, device=device)]
     rows: list[Tensor] = [torch.zeros(0, dtype=torch.int64)]
     skipped: list[Skipped] = []
     steps = in_order(len(some), size)
-    network.eval()
-    try:
-        for batch in Batches(some, preparation, steps, workers=workers).since(0):
-            if len(batch.rows):
-                with torch.no_grad():
-                    images = batch.images.to(device, memory_format=torch.channels_last)
-                    vectors.append(network(images))
-            rows.append(batch.rows)
-            skipped += batch.skipped
-            if progress:
-                progress((batch.step + 1) / len(steps))
-    finally:
-        network.train(was)
+    for batch in Batches(some, preparation, steps, workers=workers).since(0):
+        if len(batch.rows):
+            with torch.no_grad():
+                images = batch.images.to(device, memory_format=torch.channels_last)
+                vectors.append(ready(images))
+        rows.append(batch.rows)
+        skipped += batch.skipped
+        if progress:
+            progress((batch.step + 1) / len(steps))
     found = torch.cat(rows)
     return Embedded(torch.cat(vectors), some.labels[found], found, tuple(skipped))
 

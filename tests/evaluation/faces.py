@@ -35,6 +35,9 @@ class Looking(Network):
     def segments(self) -> list[tuple[str, nn.Module]]:
         return []
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "Looking":
+        return self  # what its form for inference is shown counts too
+
     def forward(self, x: Tensor) -> Tensor:
         self.shown += 0 if x.is_meta else len(x)  # a count of its cost is no look
         return nn.functional.normalize(x.flatten(1) @ self.weights)

@@ -84,6 +84,7 @@ FILES = {
         "facenet",
         "resnet",
         "embedder",
+        "inference",
         "weights",
         "classifiers",
         "attends",

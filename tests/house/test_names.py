@@ -271,6 +271,7 @@ NAMES = {
         "capture",
         "embedder",
         "embedding_layer",
+        "for_inference",
         "load_classifier",
         "load_network",
         "nn1",

@@ -104,6 +104,17 @@ def test_blocks_of_anchors_change_nothing(batch: tuple[Tensor, Tensor], elements
         assert_close(other.masked_fill(other == mining.NEVER, -1), one.masked_fill(one == mining.NEVER, -1), atol=1e-13)
 
 
+@given(st.integers(0, 17), st.integers(0, 17), st.integers(0, 3), st.integers(0, 1000))
+def test_bins_are_what_a_search_in_sorted_numbers_finds(count: int, columns: int, missing: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    bounds = torch.randint(0, 9, (3, count), generator=generator).double().sort(1).values
+    bounds[1, max(0, count - missing) :] = mining.NEVER
+    d = torch.randint(-1, 10, (3, columns), generator=generator).double()
+    d[2, columns // 2 :] = mining.NEVER
+    assert torch.equal(mining.beyond(bounds, d), torch.searchsorted(bounds, d))
+    assert torch.equal(mining.cleared(bounds, d), torch.searchsorted(bounds, d, right=True))
+
+
 def test_near_duplicates_keep_their_order() -> None:
     base = torch.nn.functional.normalize(torch.arange(1.0, 129.0), dim=0)
     steps = torch.tensor([0.0, 1e-5, 3e-5, 7e-5])  # squared distances from 1e-10 on: lost in a float32 product
