@@ -1,10 +1,11 @@
 """Prediction depth at full size: time, resident memory, what the short circuit spares, and scikit-learn on one layer.
 
 Run it as `python -m benchmarks.depth`, with LIKEWISE_CIFAR10 naming CIFAR-10 (our copy is JPEG, so lossy) or without,
-on images drawn by chance; `--part 10` takes a tenth of the examples. `--network FILE` takes a classifier, such as
-`python -m studies.depth --train` leaves in studies/work; without it a ResNet-20 is trained for a few steps, enough for
-depths to differ and far from converged: then only times and bytes mean something. Neighbours are compared with those of
-scikit-learn in float64 before anything is reported.
+on images drawn by chance; `--part 10` takes a tenth of the examples. A ResNet-20 is trained for a few steps, enough for
+depths to differ and far from converged: then only times and bytes mean something. `--study` takes the network that
+`python -m studies.depth --train` left in studies/work and asks what that study asks, 2,000 training examples too, so
+that it finds its answers there. Neighbours are compared with those of scikit-learn in float64 before anything is
+reported.
 """
 
 import os
@@ -27,8 +28,11 @@ from benchmarks.harness.memory import CLEAR, peak_bytes
 from benchmarks.harness.worker import RESULTS
 from likewise.data import Batches, Examples, Preparation, Shuffled, Stored, cifar10, examples, held
 from likewise.difficulty import Labelled, PredictionDepth, Taps, labelled, plan_depth, prediction_depth
-from likewise.networks import Network, load_classifier, resnet20
+from likewise.networks import Network, resnet20
 from likewise.similarity import nearest
+from studies import depth
+from studies.classifiers import cifar
+from studies.classifiers import trained as classifier
 
 SUPPORT, QUERIES, CLASSES, K = 50_000, 10_000, 10, 30
 SECONDS, BYTES, SAVING = 15 * 60, 6e9, 2.0
@@ -70,6 +74,16 @@ def trained(some: Examples, steps: int) -> Network:
         nn.functional.cross_entropy(model(batch.images), batch.labels).backward()
         optimiser.step()
     return model.eval()
+
+
+def studied(folder: Path) -> tuple[Network, Labelled, Labelled, dict[str, Any]]:
+    """The network of the study, its training and test examples, and how it asks."""
+    train, test = cifar()
+    recipe, _ = depth.TRAININGS["cifar"][0]
+    model = classifier("resnet20", "cifar", train, recipe, folder=folder, say=print)
+    support, queries = (labelled((each.inputs, each.labels)) for each in (train, test))
+    rows, kept = depth.some_rows(train).tolist(), folder / f"depth-cifar-{recipe.seed}"
+    return model, support, queries, {"train_rows": rows, "sample": depth.SAMPLE, "folder": kept}
 
 
 def activations(model: Network, some: Labelled) -> Tensor:
@@ -133,23 +147,29 @@ def facts(found: PredictionDepth) -> dict[str, Any]:
 def main(
     part: Annotated[int, typer.Option(min=1, help="Take one of so many examples.")] = 1,
     steps: Annotated[int, typer.Option(min=0, help="Steps of training, 128 images each.")] = 600,
-    network: Annotated[Path | None, typer.Option(help="A trained classifier of CIFAR-10, instead.")] = None,
+    study: Annotated[Path | None, typer.Option(help="The folder of a study whose network is trained.")] = None,
     gigabytes: Annotated[float, typer.Option(help="What our arrays may take.")] = 4.0,
     out: Annotated[Path, typer.Option(help="Folder for the JSON.")] = RESULTS,
 ) -> None:
     """Measure prediction depth; neighbours are checked first."""
     console, where = Console(soft_wrap=True), machine()
-    train, test, title = data(part)
-    model = load_classifier(network).network if network else trained(train, steps)
-    how = network.stem if network else f"{steps} steps of training"
-    support, queries = (labelled(each, preparation=PREPARATION) for each in (train, test))
     options: dict[str, Any] = {"k": K, "layers": LAYERS, "train_rows": (), "max_memory": int(gigabytes * 2**30)}
+    if study:
+        model, support, queries, kept = studied(study)
+        title, how = "CIFAR-10 as JPEG (lossy)", f"trained for {depth.TRAININGS['cifar'][0][0].epochs} epochs"
+        options |= kept
+    else:
+        train, test, title = data(part)
+        model, how = trained(train, steps), f"{steps} steps of training"
+        support, queries = (labelled(each, preparation=PREPARATION) for each in (train, test))
+        options |= {"sample": 1000 // part}
     console.print(f"{title}, {how}, load {where['load']:.2g}", markup=False)
-    console.print(str(plan_depth(model, support, queries, **options)), markup=False, highlight=False)
+    planned = {name: value for name, value in options.items() if name not in ("sample", "folder")}
+    console.print(str(plan_depth(model, support, queries, **planned)), markup=False, highlight=False)
     with suppress(OSError):
         CLEAR.write_text("5")
     began = time.process_time()
-    found = prediction_depth(model, support, queries, sample=1000 // part, **options)
+    found = prediction_depth(model, support, queries, **options)
     peak, processor = peak_bytes(), time.process_time() - began
     theirs, ours, complaints = peer_seconds(model, support, queries)
     if complaints:

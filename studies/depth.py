@@ -9,7 +9,7 @@ first and stay in a folder, depths are kept layer by layer: it goes on where it 
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ TRAININGS = {  # and how many of the test images are asked, the first ones
     "cifar": ((Recipe(epochs=14), 10_000), (Recipe(epochs=14, seed=1), 2000)),
 }
 TRAIN_ROWS = 2000  # training images whose depth is asked, too
+SAMPLE = 1000  # images of each set that are asked at every probe
 MEMORY = 4 << 30
 
 
@@ -56,6 +57,7 @@ class Settled:
     test_depth: tuple[int, ...]
     test_predicted: tuple[int, ...]
     test_labels: tuple[int, ...]
+    probe_accuracy: tuple[float, ...]
     seconds: float
     saving: float
 
@@ -71,9 +73,8 @@ class Settled:
 
 def settled(data: str, seed: int, network: Network, train: Pictures, test: Pictures, folder: Path, say: Say) -> Settled:
     """Depths of some test images, and of some training images, against all training images."""
-    rows = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:TRAIN_ROWS].sort().values
     began = time.perf_counter()
-    found = asked(network, train, test, rows, folder / f"depth-{data}-{seed}", say)
+    found = asked(network, train, test, some_rows(train), folder / f"depth-{data}-{seed}", say, sample=SAMPLE)
     assert found.test is not None
     return Settled(
         data,
@@ -85,13 +86,26 @@ def settled(data: str, seed: int, network: Network, train: Pictures, test: Pictu
         tuple(found.test.depth.tolist()),
         tuple(found.test.predicted.tolist()),
         tuple(found.test.labels.tolist()),
+        tuple(found.curves["test"].accuracy[0].tolist()),
         round(time.perf_counter() - began, 1),
         found.reads.saving,
     )
 
 
+def some_rows(train: Pictures) -> Int64[Tensor, "n"]:
+    """Training images by chance, always the same."""
+    return torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:TRAIN_ROWS].sort().values
+
+
 def asked(
-    network: Network, train: Pictures, test: Pictures, rows: Int64[Tensor, "n"], folder: Path, say: Say
+    network: Network,
+    train: Pictures,
+    test: Pictures,
+    rows: Int64[Tensor, "n"],
+    folder: Path,
+    say: Say,
+    *,
+    sample: int = 0,
 ) -> PredictionDepth:
     """Depths against all training images, of all test images and of some training images."""
     told: set[str] = set()
@@ -108,7 +122,7 @@ def asked(
         k=K,
         layers=LAYERS,
         train_rows=rows.tolist(),
-        sample=0,
+        sample=sample,
         max_memory=MEMORY,
         folder=folder,
         progress=progress,
@@ -162,6 +176,7 @@ def by_accuracy(found: Sequence[Settled]) -> list[dict[str, Any]]:
                 "spearman": list(rank_correlation(depths.correct.double(), depths.depth.double())),
                 "by_depth": [None if value != value else value for value in depths.accuracy_by_depth.tolist()],
                 "counts": depths.counts.tolist(),
+                "probes": dict(zip(each.layers, each.probe_accuracy, strict=True)),
                 "seconds": each.seconds,
                 "saving": each.saving,
             }
@@ -237,12 +252,12 @@ def render(found: dict[str, Any]) -> str:
             f"{each['undefined']:.1%} | {each['mean']:.2f} | {_correlation(each['spearman'])} | "
             f"{each['seconds']:,.0f} | {each['saving']:.1f}x |"
         )
-    lines += ["", "Accuracy by depth, 0 to undefined:", ""]
-    deepest = max(len(each["by_depth"]) for each in found["networks"])
-    lines += ["| | " + " | ".join(map(str, range(deepest))) + " |", "| --- |" + " ---: |" * deepest]
-    for each in found["networks"]:
-        cells = ["" if value is None else f"{value:.0%}" for value in each["by_depth"]]
-        lines.append(f"| {each['data']}, seed {each['seed']} | {' | '.join(cells)} |")
+    networks = found["networks"]
+    depths = range(max(len(each["by_depth"]) for each in networks))
+    lines += _table("Accuracy by depth, the last undefined", depths, networks, [each["by_depth"] for each in networks])
+    title = f"Accuracy of the {K} nearest training images alone, over {SAMPLE:,} test images"
+    probes = [list(each["probes"].values()) for each in networks]
+    lines += _table(title, networks[0]["probes"], networks, probes)
     if found["spread"]:
         across = found["spread"]
         lines += [
@@ -256,6 +271,15 @@ def render(found: dict[str, Any]) -> str:
     if "mislabelled" in found:
         lines += ["", *_suspects(found["mislabelled"])]
     return "\n".join(lines)
+
+
+def _table(title: str, heads: Iterable[Any], networks: list[Any], values: list[list[float | None]]) -> list[str]:
+    lines = ["", f"{title}:", "", "| | " + " | ".join(map(str, heads)) + " |"]
+    lines.append("| --- |" + " ---: |" * len(values[0]))
+    for each, row in zip(networks, values, strict=True):
+        cells = ["" if value is None else f"{value:.0%}" for value in row]
+        lines.append(f"| {each['data']}, seed {each['seed']} | {' | '.join(cells)} |")
+    return lines
 
 
 def _correlation(found: Sequence[float]) -> str:
