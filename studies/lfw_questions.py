@@ -283,6 +283,7 @@ def read(path: Path) -> dict[str, list[Answer]]:
 
 def main(
     images: Annotated[int, typer.Option(min=1, help="That each training sees; fewer need --out.")] = IMAGES,
+    only: Annotated[list[str] | None, typer.Option(help="Only this question; may be repeated.")] = None,
     only_render: Annotated[bool, typer.Option("--render", help="Only write the page from numbers there are.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the numbers.")] = study.RESULTS,
 ) -> None:
@@ -294,7 +295,8 @@ def main(
         console.print(f"Skipped: {study.VARIABLE} does not say where LFW's deep-funneled images are.")
         return
     numbers = out / "lfw_questions.jsonl"
-    left = [] if only_render else [question for question in QUESTIONS if question not in read(numbers)]
+    asked = [] if only_render else [question for question in QUESTIONS if only is None or question in only]
+    left = [question for question in asked if question not in read(numbers)]
     if left:
         out.mkdir(parents=True, exist_ok=True)
         torch.set_num_threads(1)
