@@ -8,7 +8,6 @@ first and stay in a folder, depths are kept layer by layer: it goes on where it 
 
 import json
 import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -58,7 +57,6 @@ class Settled:
     test_predicted: tuple[int, ...]
     test_labels: tuple[int, ...]
     probe_accuracy: tuple[float, ...]
-    seconds: float
     saving: float
 
     @property
@@ -73,7 +71,6 @@ class Settled:
 
 def settled(data: str, seed: int, network: Network, train: Pictures, test: Pictures, folder: Path, say: Say) -> Settled:
     """Depths of some test images, and of some training images, against all training images."""
-    began = time.perf_counter()
     found = asked(network, train, test, some_rows(train), folder / f"depth-{data}-{seed}", say, sample=SAMPLE)
     assert found.test is not None
     return Settled(
@@ -87,7 +84,6 @@ def settled(data: str, seed: int, network: Network, train: Pictures, test: Pictu
         tuple(found.test.predicted.tolist()),
         tuple(found.test.labels.tolist()),
         tuple(found.curves["test"].accuracy[0].tolist()),
-        round(time.perf_counter() - began, 1),
         found.reads.saving,
     )
 
@@ -147,17 +143,17 @@ def doubts(human: Any, found: Sequence[Settled]) -> dict[str, list[float]]:
     labels = numpy.stack([human[f"cifar10n_random_label{number}"] for number in (1, 2, 3)])
     apart = torch.from_numpy(3 - numpy.stack([(labels == own).sum(0) for own in labels]).max(0)).double()
     rows = torch.tensor(found[0].train_rows)
-    train = torch.tensor([each.train_depth for each in found]).double().mean(0)
-    test = torch.tensor(found[0].test_depth).double()
-    both = torch.tensor([each.test_depth[: len(found[-1].test_depth)] for each in found]).double().mean(0)
-    return {
-        "CIFAR-10H entropy, test": list(rank_correlation(test, entropy)),
-        "CIFAR-10H entropy, test, mean over networks": list(rank_correlation(both, entropy[: len(both)])),
-        "CIFAR-10N disagreement, training, mean over networks": list(rank_correlation(train, apart[rows])),
-        "C-score, training, mean over networks": list(
-            rank_correlation(train, torch.from_numpy(human["cscore"]).double()[rows])
-        ),
-    }
+    score = torch.from_numpy(human["cscore"]).double()[rows]
+    correlations = {}
+    for each in found:
+        train, test = torch.tensor(each.train_depth).double(), torch.tensor(each.test_depth).double()
+        whose = f"seed {each.seed}"
+        correlations |= {
+            f"CIFAR-10H entropy, test, {whose}": list(rank_correlation(test, entropy[: len(test)])),
+            f"CIFAR-10N disagreement, training, {whose}": list(rank_correlation(train, apart[rows])),
+            f"C-score, training, {whose}": list(rank_correlation(train, score)),
+        }
+    return correlations
 
 
 def by_accuracy(found: Sequence[Settled]) -> list[dict[str, Any]]:
@@ -177,7 +173,6 @@ def by_accuracy(found: Sequence[Settled]) -> list[dict[str, Any]]:
                 "by_depth": [None if value != value else value for value in depths.accuracy_by_depth.tolist()],
                 "counts": depths.counts.tolist(),
                 "probes": dict(zip(each.layers, each.probe_accuracy, strict=True)),
-                "seconds": each.seconds,
                 "saving": each.saving,
             }
         )
@@ -242,15 +237,15 @@ def summary(out: Path) -> dict[str, Any]:
 def render(found: dict[str, Any]) -> str:
     """The part of the page that holds numbers."""
     lines = [
-        "| ResNet-20 | right: training, test | undefined | mean depth | right, with depth | seconds | fewer reads |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| ResNet-20 | right: training, test | undefined | mean depth | right, with depth | fewer reads |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for each in found["networks"]:
         named = {"fashion": "Fashion-MNIST", "cifar": "CIFAR-10 (JPEG, lossy)"}[each["data"]]
         lines.append(
             f"| {named}, seed {each['seed']} | {each['train_accuracy']:.1%}, {each['accuracy']:.1%} | "
             f"{each['undefined']:.1%} | {each['mean']:.2f} | {_correlation(each['spearman'])} | "
-            f"{each['seconds']:,.0f} | {each['saving']:.1f}x |"
+            f"{each['saving']:.1f}x |"
         )
     networks = found["networks"]
     depths = range(max(len(each["by_depth"]) for each in networks))
