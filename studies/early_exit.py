@@ -6,6 +6,7 @@ it was stopped. `--train` only trains; without it everything is measured at the 
 else. The test images are dealt to selection, calibration and test; no network sees any of them.
 """
 
+import copy
 import json
 import math
 from dataclasses import asdict, dataclass, replace
@@ -38,7 +39,7 @@ from likewise.exits import (
     train_exits,
 )
 from likewise.exits.losses import LOSSES
-from likewise.networks import Network, build_classifier
+from likewise.networks import Network
 from likewise.reports.exit_study import measure_exits
 from likewise.reports.exit_training import Plan, Prepared, Settled, accuracy, place_heads, settle
 from likewise.reports.page import write_page
@@ -61,7 +62,8 @@ from studies.lfw import filled
 ROOT = Path(__file__).parents[1]
 RESULTS, WORK, PAGE = ROOT / "studies/results", ROOT / "studies/work", ROOT / "docs/exits.md"
 MARKS = "<!-- fashion: begin -->", "<!-- fashion: end -->"
-RECIPE = Recipe(epochs=8)
+RECIPE, TUNING = Recipe(epochs=8), Recipe(epochs=3)
+HEAD_WEIGHT, GENTLE = 0.3, 0.05  # of a head's loss, the end having 1; the peak of the rate with which exits are trained
 WHOLE, SMALLER = "resnet20", ("resnet8", "resnet14")
 PLAN = Plan(risk=0.01, delta=0.05, heads=3, joint=True, repeats=7)
 TIMED = 1024  # test images on the clock of three
@@ -113,26 +115,27 @@ def dealt(train: Pictures, test: Pictures) -> Splits:
 
 
 def with_exits(places: EarlyExit, pictures: Pictures, recipe: Recipe, *, folder: Path, say: Say) -> EarlyExit:
-    """A new network with heads at the same places, trained from the start with all its exits, or read."""
+    """The network that has been trained alone, trained on with all its exits, or read."""
     stem = f"fashion-{WHOLE}-exits-{'-'.join(places.names)}-{recipe.epochs}-{recipe.seed}"
     done = folder / f"{stem}.safetensors"
-    options = {"channels": pictures.preparation.channels, "num_classes": CLASSES}
     if not done.is_file():
-        network = build_classifier(WHOLE, **options, seed=recipe.seed)
+        network = copy.deepcopy(places.network)
         exits = EarlyExit(network, pictures.inputs[:2], heads=places.names, seed=recipe.seed)
         steps = recipe.steps(len(pictures))
         with halved():
             train_exits(
                 exits,
-                Moved(pictures, recipe.batch, recipe.seed),
+                Moved(pictures, recipe.batch, recipe.seed + 1),
                 steps=steps,
                 body="joint",
-                schedule=Momentum(),
+                weights=[HEAD_WEIGHT] * len(places.names) + [1.0],
+                schedule=Momentum(peak=GENTLE),
                 keep=kept(folder, stem, WHOLE, recipe),
                 resume=True,
                 seed=recipe.seed,
                 watch=told(say, stem, steps),
             )
+        options = {"channels": pictures.preparation.channels, "num_classes": CLASSES}
         save_exits(exits, done, name=WHOLE, options=options, preparation=pictures.preparation)
     return load_exits(done).exits
 
@@ -245,10 +248,11 @@ def render(found: dict[str, Any]) -> str:
 def _set_up(found: dict[str, Any]) -> str:
     train, selection, calibration, test = found["counts"]
     return (
-        f"A ResNet-20 was trained from the start with heads behind {', '.join(found['heads'])}; {', '.join(SMALLER)} "
-        f"and a ResNet-20 alone stand beside it. All had one recipe: {found['recipe']['epochs']} epochs of "
-        f"Fashion-MNIST's {train:,} training images, moved and mirrored, with products in bfloat16. Of the test "
-        f"images {selection:,} served selection, {calibration:,} calibration and {test:,} the test, where one standard "
+        f"A ResNet-20, {' and '.join(SMALLER)} were trained by one recipe: {found['recipe']['epochs']} epochs of "
+        f"Fashion-MNIST's {train:,} training images, moved and mirrored, with products in bfloat16. The ResNet-20 was "
+        f"then given heads behind {', '.join(found['heads'])}, where prediction depth suggests them, and trained on "
+        f"with them for {TUNING.epochs} epochs, the loss of a head weighing {HEAD_WEIGHT:g} of that of the end. Of the "
+        f"test images {selection:,} served selection, {calibration:,} calibration and {test:,} the test, where one standard "
         f"error of an accuracy is {100 * _error(found):.1f} points. Times are the least of {PLAN.repeats} turns, on "
         f"{found['clock']['threads']} threads."
     )
@@ -327,7 +331,7 @@ def main(
         parts = dealt(train, test)
         settled = settle(networks[WHOLE], parts, plan=PLAN, progress=lambda done, what: None)
         places, _ = place_heads(networks[WHOLE], parts.train.inputs[:2], settled, heads=PLAN.heads, seed=PLAN.seed)
-        exits = with_exits(places, train, recipe, folder=folder, say=say)
+        exits = with_exits(places, train, min(recipe, TUNING, key=lambda each: each.epochs), folder=folder, say=say)
         if only_train:
             return
         settled = settle(exits.network, parts, plan=PLAN, progress=lambda done, what: None)
