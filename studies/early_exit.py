@@ -252,9 +252,9 @@ def _set_up(found: dict[str, Any]) -> str:
         f"Fashion-MNIST's {train:,} training images, moved and mirrored, with products in bfloat16. The ResNet-20 was "
         f"then given heads behind {', '.join(found['heads'])}, where prediction depth suggests them, and trained on "
         f"with them for {TUNING.epochs} epochs, the loss of a head weighing {HEAD_WEIGHT:g} of that of the end. Of the "
-        f"test images {selection:,} served selection, {calibration:,} calibration and {test:,} the test, where one standard "
-        f"error of an accuracy is {100 * _error(found):.1f} points. Times are the least of {PLAN.repeats} turns, on "
-        f"{found['clock']['threads']} threads."
+        f"test images {selection:,} served selection, {calibration:,} calibration and {test:,} the test, where one "
+        f"standard error of an accuracy is {100 * _error(found):.1f} points. Times are the least of {PLAN.repeats} "
+        f"turns, on {found['clock']['threads']} threads."
     )
 
 
