@@ -59,6 +59,13 @@ class FeatureMap(nn.Module, ABC):
         super().__init__()
         self._kernel = kernel
 
+    def __init_subclass__(cls) -> None:
+        """Who says anew what features are, and not where they are written, is asked for what they are."""
+        super().__init_subclass__()
+        if {"split_keys", "split_queries"} & vars(cls).keys():
+            for name in {"keys_in", "queries_in"} - vars(cls).keys():
+                setattr(cls, name, getattr(FeatureMap, name))
+
     @property
     def kernel(self) -> SimilarityKernel:
         """The kernel that `queries(q) @ keys(k).mT` equals or estimates; without an older name, the one it induces."""
@@ -134,7 +141,7 @@ class Elu(FeatureMap):
     positive = True
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        return self.keys_in(FRESH, x)
+        return Elu.keys_in(self, FRESH, x)
 
     def keys_in(self, space: Workspace, x: Float[Tensor, "*B S K"]) -> Scaled:
         if x.requires_grad and not is_transformed() and not has_tangent(x):

@@ -240,7 +240,7 @@ class Positive(RandomFeatures):
         self.input_scale = math.sqrt(kernel.scale_for(key_dim))
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        return self.keys_in(FRESH, x)
+        return Positive.keys_in(self, FRESH, x)
 
     def keys_in(self, space: Workspace, x: Float[Tensor, "*B S K"]) -> Scaled:
         x = torch.mul(x, self.input_scale, out=space("x", *x.shape))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
-from likewise.attention import Elu, FeatureMap, LinearState, Positive, Scaled, linear_attention
+from likewise.attention import Elu, FeatureMap, LinearState, Positive, Scaled, kernel_attention, linear_attention
 from likewise.attention.problem import Problem
 from likewise.attention.workspace import FRESH, Workspace, can_write
 from tests.attention.drawing import SMALL, Inputs, Sizes, draw, seeded, structures
@@ -192,3 +192,20 @@ def test_the_derivative_of_elu_is_its_own_and_1_at_0() -> None:
     smooth = torch.tensor([[-2.0, -0.1, 0.1, 2.0]], dtype=torch.float64, requires_grad=True)
     assert gradcheck(Elu().keys, smooth)
     assert gradgradcheck(Elu().keys, smooth)
+
+
+class Squared(Elu):
+    def split_keys(self, x: Tensor) -> Scaled:
+        value, log = super().split_keys(x)
+        assert value is not None
+        return Scaled(value.square(), log)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_map_made_from_another_is_asked_itself(causal: bool) -> None:
+    q, k, v = (x.double() for x in torch.randn(3, 1, 2, 70, 4, generator=seeded(2)))
+    features = Squared()
+    assert_close(
+        linear_attention(q, k, v, features=features, causal=causal),
+        kernel_attention(q, k, v, kernel=features.kernel, causal=causal),
+    )
