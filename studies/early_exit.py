@@ -6,7 +6,6 @@ it was stopped. `--train` only trains; without it everything is measured at the 
 else. The test images are dealt to selection, calibration and test; no network sees any of them.
 """
 
-import copy
 import json
 import math
 from dataclasses import asdict, dataclass, replace
@@ -43,10 +42,10 @@ from likewise.networks import Network
 from likewise.reports.exit_study import measure_exits
 from likewise.reports.exit_training import Plan, Prepared, Settled, accuracy, place_heads, settle
 from likewise.reports.page import write_page
+from likewise.training import Cosine
 from studies.classifiers import (
     CLASSES,
     FASHION,
-    Momentum,
     Moved,
     Pictures,
     Recipe,
@@ -62,10 +61,9 @@ from studies.lfw import filled
 ROOT = Path(__file__).parents[1]
 RESULTS, WORK, PAGE = ROOT / "studies/results", ROOT / "studies/work", ROOT / "docs/exits.md"
 MARKS = "<!-- fashion: begin -->", "<!-- fashion: end -->"
-RECIPE, TUNING = Recipe(epochs=8), Recipe(epochs=3)
-HEAD_WEIGHT, GENTLE = 0.3, 0.05  # of a head's loss, the end having 1; the peak of the rate with which exits are trained
+RECIPE, HEADS = Recipe(epochs=8), Recipe(epochs=3)
 WHOLE, SMALLER = "resnet20", ("resnet8", "resnet14")
-PLAN = Plan(risk=0.01, delta=0.05, heads=3, joint=True, repeats=7)
+PLAN = Plan(risk=0.01, delta=0.05, heads=3, grid=4, repeats=7)
 TIMED = 1024  # test images on the clock of three
 LOST = 0.005  # of accuracy, at most
 SPLITS, CALIBRATION = 200, 2000
@@ -114,22 +112,18 @@ def dealt(train: Pictures, test: Pictures) -> Splits:
     return parts._replace(train=known)
 
 
-def with_exits(places: EarlyExit, pictures: Pictures, recipe: Recipe, *, folder: Path, say: Say) -> EarlyExit:
-    """The network that has been trained alone, trained on with all its exits, or read."""
-    stem = f"fashion-{WHOLE}-exits-{'-'.join(places.names)}-{recipe.epochs}-{recipe.seed}"
+def with_heads(exits: EarlyExit, pictures: Pictures, recipe: Recipe, *, folder: Path, say: Say) -> EarlyExit:
+    """The network as it was, and trained heads; or read."""
+    stem = f"fashion-{WHOLE}-exits-{'-'.join(exits.names)}-{recipe.epochs}-{recipe.seed}"
     done = folder / f"{stem}.safetensors"
     if not done.is_file():
-        network = copy.deepcopy(places.network)
-        exits = EarlyExit(network, pictures.inputs[:2], heads=places.names, seed=recipe.seed)
         steps = recipe.steps(len(pictures))
         with halved():
             train_exits(
                 exits,
-                Moved(pictures, recipe.batch, recipe.seed + 1),
+                Moved(pictures, recipe.batch, recipe.seed),
                 steps=steps,
-                body="joint",
-                weights=[HEAD_WEIGHT] * len(places.names) + [1.0],
-                schedule=Momentum(peak=GENTLE),
+                schedule=Cosine(peak=PLAN.rate),
                 keep=kept(folder, stem, WHOLE, recipe),
                 resume=True,
                 seed=recipe.seed,
@@ -249,12 +243,12 @@ def _set_up(found: dict[str, Any]) -> str:
     train, selection, calibration, test = found["counts"]
     return (
         f"A ResNet-20, {' and '.join(SMALLER)} were trained by one recipe: {found['recipe']['epochs']} epochs of "
-        f"Fashion-MNIST's {train:,} training images, moved and mirrored, with products in bfloat16. The ResNet-20 was "
-        f"then given heads behind {', '.join(found['heads'])}, where prediction depth suggests them, and trained on "
-        f"with them for {TUNING.epochs} epochs, the loss of a head weighing {HEAD_WEIGHT:g} of that of the end. Of the "
-        f"test images {selection:,} served selection, {calibration:,} calibration and {test:,} the test, where one "
-        f"standard error of an accuracy is {100 * _error(found):.1f} points. Times are the least of {PLAN.repeats} "
-        f"turns, on {found['clock']['threads']} threads."
+        f"Fashion-MNIST's {train:,} training images, moved and mirrored, with products in bfloat16. The ResNet-20 stays "
+        f"bit for bit what it was; it was given heads behind {', '.join(found['heads'])}, where prediction depth "
+        f"suggests them. Each sees the means of {PLAN.grid} x {PLAN.grid} parts of an image, and learned for "
+        f"{HEADS.epochs} epochs. Of the test images {selection:,} served selection, {calibration:,} calibration and "
+        f"{test:,} the test, where one standard error of an accuracy is {100 * _error(found):.1f} points. Times are the "
+        f"least of {PLAN.repeats} turns, on {found['clock']['threads']} threads."
     )
 
 
@@ -330,11 +324,10 @@ def main(
             return
         parts = dealt(train, test)
         settled = settle(networks[WHOLE], parts, plan=PLAN, progress=lambda done, what: None)
-        places, _ = place_heads(networks[WHOLE], parts.train.inputs[:2], settled, heads=PLAN.heads, seed=PLAN.seed)
-        exits = with_exits(places, train, min(recipe, TUNING, key=lambda each: each.epochs), folder=folder, say=say)
+        exits, _ = place_heads(networks[WHOLE], parts.train.inputs[:2], settled, plan=PLAN)
+        exits = with_heads(exits, train, min(recipe, HEADS, key=lambda each: each.epochs), folder=folder, say=say)
         if only_train:
             return
-        settled = settle(exits.network, parts, plan=PLAN, progress=lambda done, what: None)
         found = {"recipe": asdict(recipe), **measured(parts, networks, exits, settled, say)}
         out.mkdir(parents=True, exist_ok=True)
         write_page(out / "early_exit.json", json.dumps(found, indent=1) + "\n")

@@ -6,8 +6,9 @@ from typing import Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
-from likewise.checks import refuse, require, require_choice
+from likewise.checks import refuse, require, require_choice, require_count
 from likewise.exits.chains import Segment, chain_of, require_same
 from likewise.exits.criteria import MaxProbability
 from likewise.exits.policies import Policy
@@ -18,17 +19,20 @@ from likewise.exits.timings import Timings, measured_timings
 SIDE = 32  # of the images with which a network is tried when none are given
 
 
-def pooled(x: Float[Tensor, "B *rest"]) -> Float[Tensor, "B F"]:
-    """What a head sees of a segment: the mean over pixels (B, C, Y, X) or tokens (B, T, D), or the row itself.
+def pooled(x: Float[Tensor, "B *rest"], grid: int = 1) -> Float[Tensor, "B F"]:
+    """What a head sees of a segment: the means of grid x grid parts of an image (B, C, Y, X), the mean over tokens
+    (B, T, D), or the row itself.
 
     >>> pooled(torch.arange(4.0).reshape(1, 2, 1, 2))
     tensor([[0.5000, 2.5000]])
     """
-    return {4: lambda: x.mean((2, 3)), 3: lambda: x.mean(1), 2: lambda: x}[x.ndim]()
+    if x.ndim == 4:
+        return x.mean((2, 3)) if grid == 1 else functional.adaptive_avg_pool2d(x, grid).flatten(1)
+    return {3: lambda: x.mean(1), 2: lambda: x}[x.ndim]()
 
 
 class Head(nn.Module):
-    """logits = (W f + b) / temperature of f, the mean over pixels (B, C, Y, X) or tokens (B, T, D), or the row itself.
+    """logits = (W f + b) / temperature of f = `pooled(x, grid)`.
 
     >>> head = Head(2, 3, seed=0)
     >>> head.features(torch.arange(4.0).reshape(1, 2, 1, 2))
@@ -37,8 +41,9 @@ class Head(nn.Module):
 
     temperature: Tensor
 
-    def __init__(self, width: int, num_classes: int, *, seed: int) -> None:
+    def __init__(self, width: int, num_classes: int, *, grid: int = 1, seed: int) -> None:
         super().__init__()
+        self.grid = grid
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.linear = nn.Linear(width, num_classes)
@@ -46,7 +51,7 @@ class Head(nn.Module):
 
     def features(self, x: Float[Tensor, "B *rest"]) -> Float[Tensor, "B F"]:
         """What the head makes its answer of."""
-        return pooled(x)
+        return pooled(x, self.grid)
 
     def forward(self, x: Float[Tensor, "B *rest"]) -> tuple[Float[Tensor, "B F"], Float[Tensor, "B C"]]:
         features = self.features(x)
@@ -59,7 +64,8 @@ class EarlyExit(nn.Module):
     network: a `likewise.networks` network with classes, an nn.Sequential, any module that offers `.segments`, or any
     module at all with `segments` given as (name, module), first to last; that they are the network is checked on
     `example`, bit for bit. example: a batch of two or more as the network takes it; not needed by our residual
-    networks. heads: names of segments, in any order. seed: of the heads' first weights.
+    networks. heads: names of segments, in any order. grid: a head sees the means of so many parts of an image each way;
+    1 is the mean over all pixels, which does not know where something is. seed: of the heads' first weights.
 
     Calling it gives the logits of all heads and, last, of the network: (B, heads + 1, classes). `run` leaves early.
 
@@ -77,11 +83,13 @@ class EarlyExit(nn.Module):
         example: Tensor | None = None,
         *,
         heads: Sequence[str],
+        grid: int = 1,
         segments: Sequence[tuple[str, Segment]] | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.network = network
+        require_count("EarlyExit", "grid", grid)
+        self.network, self.grid = network, grid
         self.chain = chain_of(network, segments)
         example = _example(network) if example is None else example
         outputs = require_same(network, self.chain, example)
@@ -96,9 +104,10 @@ class EarlyExit(nn.Module):
         self.num_classes = last[1]
         self.places = tuple(sorted(places.index(name) for name in heads))
         self.heads = nn.ModuleList(
-            Head(_width(outputs[place], places[place]), self.num_classes, seed=seed + number).to(outputs[-1])
+            _head(outputs[place], places[place], self.num_classes, grid=grid, seed=seed + number)
             for number, place in enumerate(self.places)
         )
+        self.heads.to(outputs[-1])
         self.ledger = Ledger()
         self._measured: dict[object, Timings] = {}
 
@@ -209,8 +218,10 @@ def _example(network: nn.Module) -> Tensor:
     return images.to(weight)
 
 
-def _width(output: Tensor, name: str) -> int:
+def _head(output: Tensor, name: str, num_classes: int, *, grid: int, seed: int) -> Head:
+    """A head for the output of a segment; an image of fewer pixels than the grid has parts is seen pixel by pixel."""
     shape = tuple(output.shape)
     rule = "stand behind segments that give (B, C, Y, X), (B, T, D) or (B, F)"
     require(output.ndim in (2, 3, 4), "EarlyExit", "heads", rule, f"{shape} behind {name}")
-    return shape[1] if output.ndim == 4 else shape[-1]
+    grid = min(grid, *shape[2:]) if output.ndim == 4 else 1
+    return Head(pooled(output[:1], grid).shape[1], num_classes, grid=grid, seed=seed)

@@ -76,6 +76,7 @@ def save_exits(
         "options": dict(options or {}),
         "segments": [segment for segment, _ in exits.chain],
         "heads": list(exits.names),
+        "grid": exits.grid,
         "shape": list(exits.example.shape),
         "dtype": str(exits.example.dtype).removeprefix("torch."),
         "policy": None if policy is None else policy_facts(policy, tensors),
@@ -105,7 +106,7 @@ def load_exits(
         network = BODIES[facts["name"]](**facts["options"]).to(dtype)
         network.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]
     example = torch.zeros(facts["shape"], dtype=dtype)
-    exits = EarlyExit(network, example, heads=facts["heads"], segments=segments)
+    exits = EarlyExit(network, example, heads=facts["heads"], grid=facts["grid"], segments=segments)
     names = [name for name, _ in exits.chain]
     require(names == facts["segments"], "load_exits", "network", f"have the segments {facts['segments']}", names)
     weights = {key.removeprefix("weights."): t for key, t in tensors.items() if key.startswith("weights.")}

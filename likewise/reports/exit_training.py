@@ -38,15 +38,17 @@ SHARES = (0.0, 0.15), (0.15, 0.4), (0.4, 0.5), (0.5, 1.0)  # of the time: depth,
 class Plan:
     """What is promised, how heads are placed and trained, and what is timed.
 
-    risk, delta: as in `control_risk`. heads: at most. steps, rate, batch: of training, for the heads and for every
-    smaller network. joint: the body is trained with the heads, instead of left as it is. k: neighbours of prediction
-    depth; None leaves depth out, and heads stand evenly by cost. support, queries: how many training examples, at most,
-    depth compares with, and how many of their own depths place the heads. sizes, repeats: of batches on the clock.
+    risk, delta: as in `control_risk`. heads: at most. grid: as in `EarlyExit`. steps, rate, batch: of training, for the
+    heads and for every smaller network. joint: the body is trained with the heads, instead of left as it is. k:
+    neighbours of prediction depth; None leaves depth out, and heads stand evenly by cost. support, queries: how many
+    training examples, at most, depth compares with, and how many of their own depths place the heads. sizes, repeats:
+    of batches on the clock.
     """
 
     risk: float = 0.01
     delta: float = 0.05
     heads: int = 3
+    grid: int = 1
     steps: int = 300
     rate: float = 5e-3
     batch: int = 128
@@ -59,7 +61,7 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("heads", "steps", "batch", "support", "queries", "repeats"):
+        for name in ("heads", "grid", "steps", "batch", "support", "queries", "repeats"):
             require_count("Plan", name, getattr(self, name))
         for name in ("risk", "delta"):
             require(0 < getattr(self, name) < 1, "Plan", name, "be between 0 and 1", getattr(self, name))
@@ -126,7 +128,7 @@ def prepare_exits(
     alone = accuracy(network, parts.test.inputs, parts.test.labels)
     settled = None if plan.k is None else settle(network, parts, plan=plan, progress=steps[0])
     body = copy.deepcopy(network) if plan.joint else network
-    exits, placement = place_heads(body, parts.train.inputs[:2], settled, heads=plan.heads, seed=plan.seed)
+    exits, placement = place_heads(body, parts.train.inputs[:2], settled, plan=plan)
     train_exits(
         exits,
         parts.train.feed(size=plan.batch, seed=plan.seed),
@@ -172,10 +174,11 @@ def settle(network: nn.Module, parts: Splits, *, plan: Plan, progress: Progress 
         train_rows=_some(len(support), plan.queries, plan.seed).tolist(),
         sample=0,
     )
+    see = partial(pooled, grid=plan.grid)
     held = torch.cat([calibration.inputs, test.inputs]), torch.cat([calibration.labels, test.labels])
     steps = part(progress, 0.0, 0.8), part(progress, 0.8, 1.0)
     raw = ask(held, layers=names, progress=_by_stage(steps[0], 2 * len(names) + 6))
-    seen = ask(None, layers=[Tap(name, select=pooled) for name in names], progress=_by_stage(steps[1], len(names) + 3))
+    seen = ask(None, layers=[Tap(name, select=see) for name in names], progress=_by_stage(steps[1], len(names) + 3))
     assert raw.test is not None
     share = raw.train.counts.cumsum(0) / len(raw.train)
     cuts = sorted({int((share < settled).sum()) for settled in SETTLED} - {raw.train.probes})
@@ -195,22 +198,22 @@ def group_names(cuts: tuple[int, ...], last: int) -> tuple[str, ...]:
 
 
 def place_heads(
-    network: nn.Module, example: Tensor, settled: Settled | None, *, heads: int, seed: int
+    network: nn.Module, example: Tensor, settled: Settled | None, *, plan: Plan
 ) -> tuple[EarlyExit, Placement | None]:
     """Heads where the depths of training examples pay for them, or else evenly by cost."""
     names = [name for name, _ in chain_of(network, None)][:-1]
-    everywhere = exit_costs(EarlyExit(network, example, heads=names).eval(), example)
+    everywhere = exit_costs(EarlyExit(network, example, heads=names, grid=plan.grid).eval(), example)
     placement = None
     if settled is not None:
         head_cost = sum(everywhere.heads) / len(everywhere.heads)
         costs = torch.tensor(everywhere.positions, dtype=torch.float64)
-        placement = suggest_placement(settled.heads.counts, costs, heads=heads, head_cost=head_cost)
+        placement = suggest_placement(settled.heads.counts, costs, heads=plan.heads, head_cost=head_cost)
         placement = placement if placement.positions else None  # no head would pay
     if placement is None:
-        chosen = [names[place] for place in spread(everywhere, heads=heads)]
+        chosen = [names[place] for place in spread(everywhere, heads=plan.heads)]
     else:
         chosen = [names[position - 1] for position in placement.positions if position <= len(names)]
-    return EarlyExit(network, example, heads=chosen, seed=seed), placement
+    return EarlyExit(network, example, heads=chosen, grid=plan.grid, seed=plan.seed), placement
 
 
 def spread(costs: ExitCosts, *, heads: int) -> tuple[int, ...]:
@@ -274,7 +277,7 @@ def _keep(folder: Path | None, name: str, start: nn.Module, parts: Splits, plan:
         "name": name,
         "start": weights_hash(start.state_dict(), {}),
         "data": hashlib.sha256(parts.train.ids.numpy().tobytes()).hexdigest(),
-        **{key: getattr(plan, key) for key in ("steps", "rate", "batch", "joint", "seed")},
+        **{key: getattr(plan, key) for key in ("grid", "steps", "rate", "batch", "joint", "seed")},
     }
     return Keep(folder / f"{name}.checkpoint", folder / f"{name}.jsonl", EVERY, settings)
 
