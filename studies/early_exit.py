@@ -243,12 +243,12 @@ def _set_up(found: dict[str, Any]) -> str:
     train, selection, calibration, test = found["counts"]
     return (
         f"A ResNet-20, {' and '.join(SMALLER)} were trained by one recipe: {found['recipe']['epochs']} epochs of "
-        f"Fashion-MNIST's {train:,} training images, moved and mirrored, with products in bfloat16. The ResNet-20 stays "
-        f"bit for bit what it was; it was given heads behind {', '.join(found['heads'])}, where prediction depth "
-        f"suggests them. Each sees the means of {PLAN.grid} x {PLAN.grid} parts of an image, and learned for "
+        f"Fashion-MNIST's {train:,} training images, moved and mirrored, with products in bfloat16. The ResNet-20 "
+        f"stays bit for bit what it was; it was given heads behind {', '.join(found['heads'])}, where prediction "
+        f"depth suggests them. Each sees the means of {PLAN.grid} x {PLAN.grid} parts of an image, and learned for "
         f"{HEADS.epochs} epochs. Of the test images {selection:,} served selection, {calibration:,} calibration and "
-        f"{test:,} the test, where one standard error of an accuracy is {100 * _error(found):.1f} points. Times are the "
-        f"least of {PLAN.repeats} turns, on {found['clock']['threads']} threads."
+        f"{test:,} the test, where one standard error of an accuracy is {100 * _error(found):.1f} points. Times are "
+        f"the least of {PLAN.repeats} turns, on {found['clock']['threads']} threads."
     )
 
 

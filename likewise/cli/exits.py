@@ -47,6 +47,7 @@ def exits(
     risk: Annotated[float, typer.Option(help="The share of answers that may differ from the whole network's.")] = 0.01,
     delta: Annotated[float, typer.Option(help="The chance, over calibration data, that the promise fails.")] = 0.05,
     heads: Annotated[int, typer.Option(min=1, help="How many heads, at most.")] = 3,
+    grid: Annotated[int, typer.Option(min=1, help="A head sees the means of so many parts of an image each way.")] = 1,
     smaller: Annotated[
         list[str] | None, typer.Option(help="A smaller network to train and time beside it; repeat for more.")
     ] = None,
@@ -81,7 +82,7 @@ def exits(
     require(folder is None or folder.is_dir(), "exits", "--folder", "be a folder that exists", str(folder))
     facts = gather_facts(())
     found, halves, known = opened(model, data, held_out)
-    plan = Plan(risk=risk, delta=delta, heads=heads, joint=joint, k=30 if depth else None, seed=seed)
+    plan = Plan(risk=risk, delta=delta, heads=heads, grid=grid, joint=joint, k=30 if depth else None, seed=seed)
     require_enough(plan, round(CALIBRATION * len(halves.test)))
     parts = deal(found, halves, seed=seed)
     plan = planned(plan, len(parts.train), steps, epochs)

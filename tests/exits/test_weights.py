@@ -32,7 +32,7 @@ X = torch.randn(6, 1, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
 def trained() -> EarlyExit:
-    exits = EarlyExit(build_classifier("resnet8", **OPTIONS), heads=["block1", "block3"])
+    exits = EarlyExit(build_classifier("resnet8", **OPTIONS), heads=["block1", "block3"], grid=2)
     train_exits(exits, Split(X, torch.arange(6) % 3, "train"), steps=2, body="joint")
     exits.temperatures[1].fill_(1.7)
     return exits
@@ -47,7 +47,7 @@ def test_a_loaded_network_answers_as_the_saved_one(tmp_path: Path) -> None:
     saved = load_exits(tmp_path / "file")
     assert torch.equal(saved.exits(X), exits(X))
     assert (saved.policy, saved.preparation, saved.hash) == (policy, preparation, found)
-    assert saved.exits.names == exits.names
+    assert (saved.exits.names, saved.exits.grid) == (exits.names, 2)
     assert not saved.exits.training
     weight = next(saved.exits.network.parameters())
     assert weight.is_contiguous(memory_format=torch.channels_last)
