@@ -248,8 +248,8 @@ def _set_up(found: dict[str, Any]) -> str:
         f"depth suggests them. Each sees the means of {PLAN.grid} x {PLAN.grid} parts of an image, and learned for "
         f"{HEADS.epochs} epochs. Of the test images {selection:,} served selection, {calibration:,} calibration and "
         f"{test:,} the test, where one standard error of an accuracy is {100 * _error(found):.1f} points. Times are "
-        f"the least of {PLAN.repeats} turns, on {found['clock']['threads']} threads. That the heads see a grid and are as "
-        f"many as they are was settled after a look at numbers like these; no threshold was."
+        f"the least of {PLAN.repeats} turns, on {found['clock']['threads']} threads. That the heads see a grid "
+        f"and are as many as they are was settled after a look at numbers like these; no threshold was."
     )
 
 
