@@ -63,7 +63,7 @@ RESULTS, WORK, PAGE = ROOT / "studies/results", ROOT / "studies/work", ROOT / "d
 MARKS = "<!-- fashion: begin -->", "<!-- fashion: end -->"
 RECIPE, HEADS = Recipe(epochs=8), Recipe(epochs=6)
 WHOLE, SMALLER = "resnet20", ("resnet8", "resnet14")
-PLAN = Plan(risk=0.01, delta=0.05, heads=5, grid=4, repeats=7)
+PLAN = Plan(risk=0.01, delta=0.05, heads=5, grid=4, repeats=5)
 TIMED = 1024  # test images on the clock of three
 LOST = 0.005  # of accuracy, at most
 SPLITS, CALIBRATION = 200, 2000
