@@ -273,7 +273,7 @@ def _by_depth(depth: dict[str, Any]) -> str:
     return (
         "Accuracy falls with prediction depth: Spearman's correlation of being right with depth is "
         f"{value:.3f} ({low:.3f} to {high:.3f}) over {count:,} test images, compared with {depth['support']:,} of the "
-        "training images. One network: see docs/difficulty.md for the spread over networks."
+        "training images (one network)."
     )
 
 
