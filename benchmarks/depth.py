@@ -3,7 +3,7 @@
 Run it as `python -m benchmarks.depth`, with LIKEWISE_CIFAR10 naming CIFAR-10 (our copy is JPEG, so lossy) or without,
 on images drawn by chance; `--part 10` takes a tenth of the examples. A ResNet-20 is trained for a few steps, enough for
 depths to differ and far from converged: then only times and bytes mean something. `--study` takes the network that
-`python -m studies.depth --train` left in studies/work and asks what that study asks, 2,000 training examples too, so
+`python -m studies.depth --train` left in studies/trained and asks what that study asks, 2,000 training examples too, so
 that it finds its answers there. Neighbours are compared with those of scikit-learn in float64 before anything is
 reported.
 """

@@ -29,7 +29,7 @@ from studies.classifiers import CIFAR, FASHION, Pictures, Recipe, Say, cifar, fa
 from studies.lfw import filled
 
 ROOT = Path(__file__).parents[1]
-RESULTS, WORK, PAGE = ROOT / "studies/results", ROOT / "studies/work", ROOT / "docs/difficulty.md"
+RESULTS, WORK, PAGE = ROOT / "studies/results", ROOT / "studies/trained", ROOT / "docs/difficulty.md"
 MARKS = "<!-- depth study: begin -->", "<!-- depth study: end -->"
 HUMAN = os.environ.get("LIKEWISE_CIFAR10_HUMAN", "")
 NETWORK, K = "resnet20", 30
@@ -41,6 +41,7 @@ TRAININGS = {  # and how many of the test images are asked, the first ones
 TRAIN_ROWS = 2000  # training images whose depth is asked, too
 SAMPLE = 1000  # images of each set that are asked at every probe
 MEMORY = 4 << 30
+PARTS = ("fashion", "cifar", "labels")
 
 
 @dataclass(frozen=True)
@@ -222,13 +223,18 @@ def everything(folder: Path, out: Path, only_train: bool, parts: Sequence[str], 
         write_page(out / "mislabelled.json", json.dumps(asdict(found), indent=1) + "\n")
 
 
-def summary(out: Path) -> dict[str, Any]:
-    """All numbers of the page; those that need the human labels are kept beside the depths."""
-    found = read(out / "depth.jsonl")
-    seeds = [each for each in found if each.data == "cifar"]
+def compared(out: Path) -> None:
+    """Keep what the human labels say of the depths there are."""
+    seeds = [each for each in read(out / "depth.jsonl") if each.data == "cifar"]
     if HUMAN and seeds:
         with numpy.load(HUMAN) as human:
             write_page(out / "depth_human.json", json.dumps(doubts(human, seeds), indent=1) + "\n")
+
+
+def summary(out: Path) -> dict[str, Any]:
+    """All numbers of the page."""
+    found = read(out / "depth.jsonl")
+    seeds = [each for each in found if each.data == "cifar"]
     saved = {name: out / f"{name}.json" for name in ("depth_human", "mislabelled")}
     kept = {name: json.loads(file.read_text(encoding="utf-8")) for name, file in saved.items() if file.is_file()}
     return {"networks": by_accuracy(found), "spread": spread(seeds), **kept}
@@ -306,11 +312,14 @@ def main(
 ) -> None:
     """Train what is not there yet, measure, and write the page."""
     console = Console(stderr=True)
+    if unknown := set(part or ()) - set(PARTS):
+        raise typer.BadParameter(f"--part must be one of {', '.join(PARTS)}; got {', '.join(sorted(unknown))}.")
     if not only_render:
         torch.set_num_threads(threads)
         out.mkdir(parents=True, exist_ok=True)
         say = partial(console.print, highlight=False, markup=False)
-        everything(folder, out, only_train, part or ("fashion", "cifar", "labels"), say)
+        everything(folder, out, only_train, part or PARTS, say)
+        compared(out)
     if only_train:
         return
     if not read(out / "depth.jsonl"):

@@ -59,7 +59,7 @@ from studies.classifiers import (
 from studies.lfw import filled
 
 ROOT = Path(__file__).parents[1]
-RESULTS, WORK, PAGE = ROOT / "studies/results", ROOT / "studies/work", ROOT / "docs/exits.md"
+RESULTS, WORK, PAGE = ROOT / "studies/results", ROOT / "studies/trained", ROOT / "docs/exits.md"
 MARKS = "<!-- fashion: begin -->", "<!-- fashion: end -->"
 RECIPE, HEADS = Recipe(epochs=8), Recipe(epochs=6)
 WHOLE, SMALLER = "resnet20", ("resnet8", "resnet14")
@@ -332,6 +332,9 @@ def main(
         found = {"recipe": asdict(recipe), **measured(parts, networks, exits, settled, say)}
         out.mkdir(parents=True, exist_ok=True)
         write_page(out / "early_exit.json", json.dumps(found, indent=1) + "\n")
+    if not (out / "early_exit.json").is_file():
+        console.print("No numbers are there yet: no page.")
+        return
     found = json.loads((out / "early_exit.json").read_text(encoding="utf-8"))
     if out == RESULTS:
         write_page(PAGE, filled(PAGE.read_text(encoding="utf-8"), render(found), marks=MARKS))

@@ -291,6 +291,8 @@ def main(
     console = Console(stderr=True)
     if images != IMAGES and out == study.RESULTS:
         raise typer.BadParameter("--images must have an --out of its own; got none.")
+    if unknown := set(only or ()) - set(QUESTIONS):
+        raise typer.BadParameter(f"--only must be one of {', '.join(QUESTIONS)}; got {', '.join(sorted(unknown))}.")
     if study.VARIABLE not in os.environ and not only_render:
         console.print(f"Skipped: {study.VARIABLE} does not say where LFW's deep-funneled images are.")
         return

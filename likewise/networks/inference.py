@@ -90,6 +90,7 @@ def _packable(conv: nn.Conv2d, x: Tensor) -> bool:
         and x.device.type == conv.weight.device.type == "cpu"
         and x.dtype == conv.weight.dtype == torch.float32
         and torch.backends.mkldnn.is_available()
+        and hasattr(torch.ops.mkldnn, "_convolution_pointwise")  # torch may rename it
     )
 
 
