@@ -15,6 +15,7 @@ from likewise.attention.pieces import Form
 from likewise.attention.prefix import can_look
 from likewise.attention.problem import Problem
 from likewise.attention.scan import can_scan, scan
+from likewise.attention.workspace import own_dtypes
 from likewise.checks import refuse, require, require_count
 
 AMPLIFIED = 10.0  # how many times the largest value an output may be before its denominator is called vanishing
@@ -74,12 +75,14 @@ def linear_attention(
     if 0 in (q.shape[0], q.shape[2], k.shape[2]):
         return no_pairs(q, k, v)
     if mask is None:
-        out = _attend(features, q, k, v, structure, exact_within, chunk_size)
+        with own_dtypes(q):
+            out = _attend(features, q, k, v, structure, exact_within, chunk_size)
         _warn_if_vanishing(features, out, v)
         return out
     q, broken = shield(q)
     awake = sees_something(q.shape[2], k.shape[2], structure)[:, None, :, None]
-    out = _attend(features, q, k, v, structure, exact_within, chunk_size)
+    with own_dtypes(q):
+        out = _attend(features, q, k, v, structure, exact_within, chunk_size)
     _warn_if_vanishing(features, out, v.masked_fill(~mask[:, None, :, None], 0))
     return out.masked_fill(broken & awake, torch.nan)
 

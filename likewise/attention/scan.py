@@ -24,7 +24,7 @@ from likewise.attention.features import FeatureMap
 from likewise.attention.pieces import Form
 from likewise.attention.prefix import Chunk, Prefix, Window, add_product, product
 from likewise.attention.problem import Output, Problem
-from likewise.attention.workspace import Workspace, has_tangent, is_transformed
+from likewise.attention.workspace import Workspace, has_tangent, is_transformed, own_dtypes
 from likewise.similarity import wide
 
 
@@ -65,6 +65,12 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        with own_dtypes(grads[0]):
+            return _Scan.gradients(ctx, *grads)
+
+    @staticmethod
+    def gradients(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        """Of q, k and v, from the last piece to the first."""
         q, k, v, mask, out, *rest = ctx.saved_tensors
         problem, form = Problem(ctx.features, q, k, v, mask), ctx.form
         if torch.is_grad_enabled():  # somebody wants gradients of these gradients

@@ -23,6 +23,7 @@ from likewise.attention.memory import Memory, Rows
 from likewise.attention.pieces import Form
 from likewise.attention.prefix import Prefix
 from likewise.attention.problem import Problem
+from likewise.attention.workspace import own_dtypes
 from likewise.checks import refuse, require, require_count
 from likewise.similarity import wide
 
@@ -100,16 +101,21 @@ class LinearState:
         self._check_next("LinearState.prefill", q, k, v, mask)
         if mask is not None:  # NaN in the queries of padding would reach the gradients of the others
             q = q.masked_fill(shield(q)[1] & ~mask[:, None, :, None], 0)
-        new, length = Rows(k, v, mask), self.length + k.shape[2]
+        with own_dtypes(q):
+            return self._extended(q, Rows(k, v, mask))
+
+    def _extended(self, q: Tensor, new: Rows) -> tuple[Tensor, "LinearState"]:
+        """The outputs of new rows, and the state after them."""
+        length = self.length + new.length
         memory = self.memory or Memory(None, None, new.part(0, 0), 0)
-        near = self._near(length, k.shape[3])
+        near = self._near(length, new.keys.shape[3])
         prefix, rows = memory.read(near, self.features)
         problem = Problem.fold(self.features, q, *(rows.then(new) if rows.length else new))
         form = Form.features(problem)
         form = form if near == 0 and self._window is None else form._replace(within=near + 1)
         out, after = attend_causally(problem, prefix, form)
         # One position, or all when none is to be taken back, was just added as it would be here.
-        added = form.within is None and (self.lag == 0 or k.shape[2] == 1)
+        added = form.within is None and (self.lag == 0 or new.length == 1)
         memory = memory.then(new, near, self.lag, self.features, after if added else None)
         return out, replace(self, length=length, memory=memory)
 

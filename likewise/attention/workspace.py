@@ -4,6 +4,7 @@ The system hands out new memory page by page as it is first touched, which takes
 is then written there. What a piece computes on its way is gone when the next piece begins, and can be overwritten.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Self
 
 import torch
@@ -62,6 +63,13 @@ FRESH = Workspace(None)
 def is_transformed() -> bool:
     """Whether a compiler or a transform of torch.func is at work."""
     return torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def own_dtypes(x: Tensor) -> AbstractContextManager[None]:
+    """Within it autocast, if it is on, leaves the arithmetic on x's device alone: sums choose their own dtypes."""
+    device = x.device.type
+    on = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return torch.autocast(device, enabled=False) if on else nullcontext()
 
 
 def has_tangent(x: Tensor) -> bool:

@@ -185,6 +185,34 @@ def test_autocast_does_not_touch_the_sums(features: FeatureMap, causal: bool) ->
         assert torch.equal(linear_attention(*inputs, features=features, causal=causal), expected)
 
 
+@pytest.mark.parametrize("features", [Elu(), positive()], ids=["Elu", "Positive"])
+@pytest.mark.parametrize("exact_within", [None, 40])
+def test_autocast_does_not_touch_the_gradients(features: FeatureMap, exact_within: int | None) -> None:
+    inputs = [x.requires_grad_() for x in long()]
+
+    def gradients() -> tuple[Tensor, ...]:
+        out = linear_attention(*inputs, features=features, causal=True, exact_within=exact_within)
+        return torch.autograd.grad(out.square().sum(), inputs)
+
+    expected = gradients()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = gradients()
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("features", [Elu(), positive()], ids=["Elu", "Positive"])
+def test_autocast_does_not_touch_the_state(features: FeatureMap) -> None:
+    q, k, v = long()
+    state = LinearState.empty(features, batch=q.shape[0], kv_heads=k.shape[1], value_dim=v.shape[3], exact_within=40)
+    expected, after = state.prefill(q, k, v)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, later = state.prefill(q, k, v)
+        assert torch.equal(found, expected)
+        steps = [each.step(*(x[:, :, :1] for x in (q, k, v)))[0] for each in (after, later)]
+    assert torch.equal(*steps)
+
+
 def test_the_derivative_of_elu_is_its_own_and_1_at_0() -> None:
     x = torch.tensor([-30.0, -2.0, -1e-3, 0.0, 1e-3, 2.0], dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(Elu().keys(x[None]).sum(), x)
