@@ -70,13 +70,13 @@ def own_network(text: str, where: str, some: "Examples") -> "tuple[nn.Module, Pr
 
 
 @contextmanager
-def progress_bar() -> Generator[Callable[[float, str], None], None, None]:
+def progress_bar(*, shown: bool = True) -> Generator[Callable[[float, str], None], None, None]:
     """Yield `progress(done, doing)`; work that takes longer than PATIENCE shows a bar, on stderr and in a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    bar = Progress(console=console, transient=True, disable=not (shown and console.is_terminal))
     task = bar.add_task("", total=1.0)
     late = threading.Timer(PATIENCE, bar.start)
     late.daemon = True

@@ -30,6 +30,7 @@ TRAIN_EXAMPLES = examples(
     "likewise train faces/ --harmonic-with v1.safetensors --start v2.safetensors --out new.safetensors",
     "likewise train faces/ --harmonic-with v1.npz --start v2.safetensors --compare others/ --out new.safetensors",
     "likewise train faces/ --out model.safetensors --resume",
+    "torchrun --nproc-per-node 2 --no-python likewise train faces/ --out model.safetensors",
 )
 
 
@@ -91,11 +92,23 @@ def train(
     """Train a network on images of identities and write it, with a log and a learning curve beside it.
 
     Ctrl-C finishes the step, leaves a checkpoint and exits with 130; the same command with --resume goes on to the same
-    result, digit by digit. Files that are no images, or damaged, are skipped and listed.
+    result, digit by digit. Files that are no images, or damaged, are skipped and listed. Under `torchrun --no-python`
+    the processes share every batch and give the network of one, up to rounding.
     """
     from likewise.metric import CollapseError
     from likewise.networks import load_network
-    from likewise.training import Diverged, Plan, beside, compare_fitted, fit, harmony, old_width, open_older, unseen
+    from likewise.training import (
+        Diverged,
+        Plan,
+        beside,
+        compare_fitted,
+        fit,
+        harmony,
+        joined_ranks,
+        old_width,
+        open_older,
+        unseen,
+    )
 
     require(out.parent.is_dir(), "train", "--out", "be in a folder that exists", repr(str(out)))
     require(compare is None or harmonic_with is not None, "train", "--compare", "go with --harmonic-with", compare)
@@ -125,7 +138,7 @@ def train(
     processes = min(2, os.cpu_count() or 1) if workers is None else workers
     control, found = None, None
     try:
-        with progress_bar() as progress, interruptible() as interrupted:
+        with joined_ranks() as ranks, progress_bar(shown=ranks.writes) as progress, interruptible() as interrupted:
 
             def watching(start: float, stop: float, name: str) -> "Callable[[Record], bool]":
                 def watch(record: "Record") -> bool:
@@ -170,7 +183,8 @@ def train(
     except (Diverged, CollapseError) as error:
         print(f"likewise: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
-    _show(fitted, some, plan, out, found, as_json)
+    if ranks.writes:
+        _show(fitted, some, plan, out, found, as_json)
     if control and not control.trained.finished:
         print("Stopped in the control; the same command with --resume goes on.", file=sys.stderr)
     if not (control or fitted).trained.finished:

@@ -1,7 +1,7 @@
 """Batches for triplets: some identities with many faces each, and random faces beside them."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,15 @@ from torch.utils.data import Sampler
 from likewise.checks import require, require_count
 
 FEW = 2  # faces from which an identity has an anchor and a positive
+
+
+def share(rows: Sequence[int], *, rank: int, world: int) -> list[int]:
+    """The part of a batch that is a rank's; the parts in order are the batch, and no two differ by more than one row.
+
+    >>> [share([1, 2, 3, 4, 5], rank=rank, world=2) for rank in range(2)]
+    [[1, 2], [3, 4, 5]]
+    """
+    return list(rows[len(rows) * rank // world : len(rows) * (rank + 1) // world])
 
 
 class IdentitySampler(Sampler[list[int]]):
@@ -75,7 +84,7 @@ class IdentitySampler(Sampler[list[int]]):
             last = place + 1 == len(self)
             self.epoch, self.batch = (epoch + 1, 0) if last else (epoch, place + 1)
             rows = self.rows(epoch=epoch, batch=place)
-            yield rows[len(rows) * self.rank // self.world : len(rows) * (self.rank + 1) // self.world]
+            yield share(rows, rank=self.rank, world=self.world)
 
     def rows(self, *, epoch: int, batch: int) -> list[int]:
         """The whole batch at a position, all ranks together; the random faces come last."""

@@ -15,6 +15,7 @@ from likewise.training.objectives import (
     RandomTriplets,
     SemiHard,
 )
+from likewise.training.ranks import Ranks, joined_ranks
 from likewise.training.records import Record, read_records
 from likewise.training.schedules import AdaGrad, Cosine, Schedule
 from likewise.training.upgrading import (
@@ -45,6 +46,7 @@ __all__ = [
     "Older",
     "Plan",
     "RandomTriplets",
+    "Ranks",
     "Record",
     "Schedule",
     "SemiHard",
@@ -57,6 +59,7 @@ __all__ = [
     "embed_examples",
     "fit",
     "harmony",
+    "joined_ranks",
     "old_vectors",
     "old_width",
     "open_older",

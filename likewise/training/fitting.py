@@ -24,6 +24,7 @@ from likewise.networks.facenet import FaceNet
 from likewise.training.loop import Feed, Keep, Trained, train
 from likewise.training.objectives import Classes, Harmonic, Logits, SemiHard
 from likewise.training.phases import Later, joined, layer_alone
+from likewise.training.ranks import Part, Ranks
 from likewise.training.records import Record
 from likewise.training.schedules import AdaGrad, Cosine, Schedule
 
@@ -120,7 +121,8 @@ def fit(
     begin with; with plan.head_steps its embedding layer is made anew and first learns alone (its checkpoint and log
     are beside, too). resume: go on from the checkpoint; a run under another plan, from another start or on other data
     is refused. every: steps between checkpoints. snapshots: after so many steps the network is written too, to
-    model.step-N.safetensors. watch: as in `train`; steps count through both parts.
+    model.step-N.safetensors. watch: as in `train`; steps count through both parts. In a process group of torch the
+    processes share every batch and rank 0 writes.
 
     Paper: FaceNet, arXiv 1503.03832, appendix 7: start from an independently trained network, train its embedding layer
     from a random one, then all layers, with triplets of both versions.
@@ -133,7 +135,8 @@ def fit(
     preparation = planned_preparation(some, plan, network, start)
     objective: nn.Module = harmonic or planned_objective(some, plan)
     augmentation = planned_augmentation(some) if plan.augment else None
-    drawn = planned_batches(some, plan)
+    ranks = Ranks.here()
+    drawn = Part(planned_batches(some, plan), ranks)
     feed = Batches(some, preparation, drawn, augmentation, seed=plan.seed, workers=workers)
     settings = {
         **asdict(plan),
@@ -143,6 +146,10 @@ def fit(
     }
 
     def write(path: Path) -> str:
+        """In many processes only one writes, and all know the hash."""
+        return ranks.all(written(path) if ranks.writes else "")[0]
+
+    def written(path: Path) -> str:
         if plan.objective == "classifier":
             facts = {"classes": some.identities, "preparation": preparation, "trained_on": some.fingerprint}
             return save_classifier(network, path, name=plan.network, **facts)
@@ -151,7 +158,7 @@ def fit(
     def watched(record: Record) -> bool | None:
         if record.step + 1 in snapshots:
             write(beside(out, f"step-{record.step + 1}.safetensors"))
-        return watch(record) if watch else None
+        return any(ranks.all(bool(watch and watch(record))))
 
     trained = Course(plan, objective, feed, out, settings, every, watched).run(network, resume=resume)
     network.eval()

@@ -16,7 +16,8 @@ from likewise.data import Batch, Skipped
 from likewise.metric import CollapseGuard, collapse, negative_shares
 from likewise.training.caching import backward_in_chunks
 from likewise.training.checkpoints import load_checkpoint, save_checkpoint
-from likewise.training.records import Record, rewind
+from likewise.training.ranks import Ranks
+from likewise.training.records import Record, records_before, rewind
 from likewise.training.schedules import Cosine, Schedule
 
 MARGIN = 0.2  # of the shares in the records, so that runs compare whatever they were trained for
@@ -85,23 +86,27 @@ def train(
     every step; True ends the run after it, and an exception ends it without a checkpoint of its own. seed: of chance
     inside the network, such as dropout; the caller's generator is left alone. guard: stops a run whose embeddings have
     collapsed, with `likewise.metric.CollapseError`; it takes the loss for that of active triplets.
+
+    In a process group of torch every process calls this with a like network and objective and with its own part of
+    every batch (`IdentitySampler` gives it by rank). All of them mine in the whole batch and take the step that one
+    process would have taken, up to rounding; rank 0 writes the files, and one `watch` that says True is enough.
     """
     require_count("train", "steps", steps)
     schedule = Cosine() if schedule is None else schedule
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        run = _Run(network.train(), objective.train(), schedule, steps, chunk, keep, guard)
+        run = _Run(network.train(), objective.train(), schedule, steps, chunk, keep, guard, Ranks.here(), seed)
         records = run.resume() if resume else run.start()
         skipped: dict[Skipped, None] = {}
         stopped = False
         batches = feed.since(run.step)
         while run.step < steps and not stopped:
-            batch = next(batches)
+            batch = run.ranks.batch(next(batches))
             record = run.take(batch)
             records.append(record)
             skipped |= dict.fromkeys(batch.skipped)
-            stopped = bool(watch and watch(record))
-            if keep and (stopped or run.step == steps or run.step % keep.every == 0):
+            stopped = any(run.ranks.all(bool(watch and watch(record))))
+            if keep and run.ranks.writes and (stopped or run.step == steps or run.step % keep.every == 0):
                 run.save()
     return Trained(tuple(records), run.step == steps, tuple(skipped))
 
@@ -116,15 +121,19 @@ class _Run:
         chunk: int | None,
         keep: Keep | None,
         guard: CollapseGuard | None,
+        ranks: Ranks,
+        seed: int,
     ) -> None:
+        ranks.check(network)
         self.network, self.objective, self.schedule, self.steps = network, objective, schedule, steps
         self.chunk, self.keep, self.guard, self.step = chunk, keep, guard, 0
+        self.ranks, self.seed = ranks, seed
         learned = [weight for module in (network, objective) for weight in module.parameters() if weight.requires_grad]
         self.optimiser = schedule.optimiser(learned)
         self.device = next(network.parameters()).device
 
     def start(self) -> list[Record]:
-        return rewind(self.keep.log, 0) if self.keep else []
+        return rewind(self.keep.log, 0) if self.keep and self.ranks.writes else []
 
     def resume(self) -> list[Record]:
         if self.keep is None or not self.keep.checkpoint.is_file():
@@ -133,7 +142,7 @@ class _Run:
         self.step, watched = load_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.keep.plain)
         if self.guard:
             self.guard.load_state_dict(watched)
-        return rewind(self.keep.log, self.step)
+        return (rewind if self.ranks.writes else records_before)(self.keep.log, self.step)
 
     def save(self) -> None:
         assert self.keep is not None
@@ -148,7 +157,10 @@ class _Run:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad()
+        if self.ranks.world > 1:  # each has chance of its own, which no checkpoint needs to hold
+            torch.manual_seed((self.seed * self.steps + self.step) * self.ranks.world + self.ranks.rank)
         loss, embeddings = self._backward(batch)
+        self.ranks.add_gradients(self.network)
         if not math.isfinite(loss):
             raise Diverged(f"train: the loss of step {self.step} is {loss}. Lower the learning rate.")
         self.optimiser.step()
@@ -157,7 +169,7 @@ class _Run:
         facts = *shares[:3], *found, time.perf_counter() - started
         record = Record(self.step, loss, rate, len(batch.rows), *facts)
         self.step += 1
-        if self.keep:
+        if self.keep and self.ranks.writes:
             with self.keep.log.open("a") as log:
                 log.write(record.to_line())
         return record
@@ -170,16 +182,19 @@ class _Run:
         return found.mean_distance, found.effective_rank
 
     def _backward(self, batch: Batch) -> tuple[float, torch.Tensor]:
+        """The loss of a whole batch, its gradients by this part, and all its embeddings."""
         images = batch.images.to(self.device)
-        if not len(images):  # all of them were unreadable
+        if not len(batch.labels):  # all of them were unreadable
             return 0.0, images.flatten(1)
-        if self.chunk is not None:
-            loss, embeddings = backward_in_chunks(
-                self.network, images, lambda embeddings: self.objective(embeddings, batch), chunk=self.chunk
-            )
+
+        def loss_of(part: torch.Tensor) -> torch.Tensor:
+            return self.objective(self.ranks.embeddings(part), batch)
+
+        if self.chunk is not None and len(images):
+            loss, embeddings = backward_in_chunks(self.network, images, loss_of, chunk=self.chunk)
         else:
-            embeddings = self.network(images)
-            loss = self.objective(embeddings, batch)
+            embeddings = self.network(images) if len(images) else images.flatten(1)
+            loss = loss_of(embeddings)
             if loss.requires_grad:
                 loss.backward()
-        return float(loss.detach()), embeddings.detach()
+        return float(loss.detach()), self.ranks.embeddings(embeddings.detach())

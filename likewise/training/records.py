@@ -42,8 +42,13 @@ def read_records(path: Path) -> list[Record]:
     return found
 
 
+def records_before(path: Path, step: int) -> list[Record]:
+    """The steps before `step` in a file, which need not be there."""
+    return [record for record in read_records(path) if record.step < step] if path.is_file() else []
+
+
 def rewind(path: Path, step: int) -> list[Record]:
     """Leave in a file the steps before `step` only, and give them."""
-    kept = [record for record in read_records(path) if record.step < step] if path.is_file() else []
+    kept = records_before(path, step)
     write_whole(path, "".join(record.to_line() for record in kept).encode())
     return kept
