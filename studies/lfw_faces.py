@@ -87,6 +87,14 @@ class FaceNetwork(Network):
         return self.unit(x.float())
 
 
+def without_norms(network: nn.Module) -> None:
+    """Every BatchNorm of a network now passes on what it gets, as if it had been built without."""
+    for module in list(network.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, nn.BatchNorm1d | nn.BatchNorm2d):
+                setattr(module, name, nn.Identity())
+
+
 def canvases(some: Examples) -> Tensor:
     """All faces as (N, 3, CANVAS, CANVAS) bytes."""
     assert isinstance(some.source, Stored)

@@ -26,14 +26,15 @@ from likewise.data import Examples, Preparation, held, lfw, lfw_protocol, pair_r
 from likewise.metric import CollapseError, CollapseGuard, cluster, cluster_scores, verification
 from likewise.reports.page import write_page
 from likewise.similarity import squared_distances
-from likewise.training import Classes, Cosine, EveryTriplet, Hardest, Harmonic, RandomTriplets, SemiHard, train
+from likewise.training import Classes, Cosine, EveryTriplet, Hardest, Harmonic, RandomTriplets, Record, SemiHard, train
 from studies import lfw as study
-from studies.lfw_faces import CANVAS, Capped, FaceNetwork, Grouped, Portraits, Recipe, canvases, embedded
+from studies.lfw_faces import CANVAS, Capped, FaceNetwork, Grouped, Portraits, Recipe, canvases, embedded, without_norms
 
 BEGIN, END = "<!-- lfw questions: begin -->", "<!-- lfw questions: end -->"
 IMAGES = 40_000  # that each training sees
 FAR = 0.01
 UPGRADE = "harmonic upgrade"
+BARE = "trained for, without BatchNorm"
 
 OBJECTIVES: dict[str, Callable[[int, int], nn.Module]] = {
     "random triplets": lambda dim, people: RandomTriplets(),
@@ -42,6 +43,7 @@ OBJECTIVES: dict[str, Callable[[int, int], nn.Module]] = {
     "every triplet": lambda dim, people: EveryTriplet(),
     "classes": lambda dim, people: Classes(dim, people, scale=Recipe.scale, margin=Recipe.margin),
 }
+TRAINED_FOR = {"trained for": tuple(OBJECTIVES), BARE: tuple(OBJECTIVES)[:3]}
 WIDTHS = (16, 64, 256)
 PARTS = (8, 4, 2)
 QUALITIES = (10, 20, 30, 50, 70, 90)
@@ -82,7 +84,14 @@ def opened(path: str) -> Data:
 
 
 def fitted(
-    data: Data, objective: str, *, width: int = Recipe.width, dim: int = 128, part: int = 1, images: int = IMAGES
+    data: Data,
+    objective: str,
+    *,
+    width: int = Recipe.width,
+    dim: int = 128,
+    part: int = 1,
+    images: int = IMAGES,
+    norms: bool = True,
 ) -> tuple[FaceNetwork, str]:
     """A network trained from scratch, `width` channels wide, to `dim` numbers, on every `part`-th person; and what the
     guard said.
@@ -98,15 +107,23 @@ def fitted(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = FaceNetwork(width, embedding_dim=dim)
+    if not norms:
+        without_norms(network)
     steps = max(1, images // len(drawn[0]))
     portraits = Portraits(faces, known.labels, drawn, Recipe())
     loss = OBJECTIVES[objective](dim, len(known.identities))
     guard = None if objective == "classes" else CollapseGuard()
     schedule = Cosine(peak=Recipe.peak, decay=Recipe.decay)
+    taken = 0
+
+    def count(record: Record) -> None:
+        nonlocal taken
+        taken = record.step + 1
+
     try:
-        train(network, loss, portraits, steps=steps, schedule=schedule, guard=guard)
+        train(network, loss, portraits, steps=steps, schedule=schedule, guard=guard, watch=count)
     except CollapseError as error:
-        return network, str(error)
+        return network, f"stopped after {taken + 1} of {steps} steps. {error}"
     return network, ""
 
 
@@ -237,10 +254,10 @@ def clustered(data: Data, network: FaceNetwork) -> Answer:
 
 def answers(data: Data, question: str, images: int) -> list[Answer]:
     """All answers to one question."""
-    if question == "trained for":
+    if question in TRAINED_FOR:
         found = []
-        for objective in OBJECTIVES:
-            network, said = fitted(data, objective, images=images)
+        for objective in TRAINED_FOR[question]:
+            network, said = fitted(data, objective, images=images, norms=question != BARE)
             found.append(judged(data, question, objective, embedded(network, data.tested), note=said))
         return found
     if question == "embedding width (Table 5)":
@@ -257,7 +274,7 @@ def answers(data: Data, question: str, images: int) -> list[Answer]:
     return [judged(data, question, case, embedded(network, data.tested)) for case, network in networks.items()]
 
 
-QUESTIONS = ("trained for", "embedding width (Table 5)", "people (Table 6)", "damage and clusters", UPGRADE)
+QUESTIONS = (*TRAINED_FOR, "embedding width (Table 5)", "people (Table 6)", "damage and clusters", UPGRADE)
 
 
 def render(found: list[Answer]) -> str:

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from likewise.data import Pair, pair_rows
+from likewise.metric import CollapseGuard
 from studies import lfw as study
 from studies import lfw_questions as questions
 from studies.lfw_faces import CANVAS
@@ -37,6 +39,23 @@ def test_every_objective_trains(objective: str) -> None:
     network, said = questions.fitted(data(), objective, dim=8, images=1)
     assert network.embedding_dim == 8
     assert said == ""
+
+
+def test_a_network_can_be_asked_without_its_norms() -> None:
+    network, _ = questions.fitted(data(), "hardest triplets", dim=8, images=1, norms=False)
+    assert not any(isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d) for module in network.modules())
+    assert [each.case for each in questions.answers(data(), questions.BARE, 1)] == [
+        "random triplets",
+        "semi-hard triplets",
+        "hardest triplets",
+    ]
+
+
+def test_a_collapse_is_noted_with_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "CollapseGuard", lambda: CollapseGuard(patience=2, least_distance=5.0))
+    _, said = questions.fitted(data(), "hardest triplets", dim=8, images=10_000)
+    assert said.startswith("stopped after 2 of ")
+    assert "mean squared distance" in said
 
 
 def test_answers_come_back(tmp_path: Path) -> None:
