@@ -10,15 +10,17 @@ from importlib.metadata import version
 import numpy
 from cleanlab.rank import get_label_quality_scores  # ty: ignore[import-not-found]
 
+METHODS = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")  # the last cannot be adjusted
+
 if __name__ == "__main__":
     with numpy.load(sys.argv[1]) as saved:
         labels, shares = saved["labels"], saved["shares"]
     scores = {
-        name: (-get_label_quality_scores(labels, shares, method=name, adjust_pred_probs=adjust)).tolist()
-        for name, adjust in (
-            ("self_confidence", True),
-            ("normalized_margin", True),
-            ("confidence_weighted_entropy", False),
+        name + (", adjusted" if adjust else ""): -get_label_quality_scores(
+            labels, shares, method=name, adjust_pred_probs=adjust
         )
+        for adjust, names in ((False, METHODS), (True, METHODS[:2]))
+        for name in names
     }
+    scores = {name: values.tolist() for name, values in scores.items()}
     json.dump({"version": version("cleanlab"), "scores": scores}, sys.stdout)

@@ -87,12 +87,23 @@ class FaceNetwork(Network):
         return self.unit(x.float())
 
 
+class Bias(nn.Module):
+    """y = x + b, one number for each channel."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.bias.view(-1, *[1] * (x.dim() - 2))
+
+
 def without_norms(network: nn.Module) -> None:
-    """Every BatchNorm of a network now passes on what it gets, as if it had been built without."""
+    """Put a bias in the place of every BatchNorm, as the layer before would have had without it."""
     for module in list(network.modules()):
         for name, child in module.named_children():
             if isinstance(child, nn.BatchNorm1d | nn.BatchNorm2d):
-                setattr(module, name, nn.Identity())
+                setattr(module, name, Bias(child.num_features))
 
 
 def canvases(some: Examples) -> Tensor:

@@ -131,7 +131,11 @@ def held_out_shares(networks: Sequence[Network], pictures: Pictures, halves: Hal
 def beside(
     shares: Float64[Tensor, "N C"], labels: Int64[Tensor, "N"], rows: Int64[Tensor, "m"], folder: Path
 ) -> Mapping[str, Tensor]:
-    """cleanlab's scores from the shares of all images; nothing if the peers' environment is not there."""
+    """cleanlab's scores from the shares of all images; nothing if the peers' environment is not there.
+
+    Its self confidence is the share of the label. Adjusted, a class's mean share among the images with that label is
+    first taken off.
+    """
     if not PEERS.exists():
         return {}
     file = folder / "cleanlab.npz"

@@ -58,6 +58,8 @@ def linear_attention(
     >>> linear_attention(q, k, v, features=Relu(), causal=True).flatten()  # 1 and (3*1 + 4*3) / (3 + 4) = 15/7
     tensor([1.0000, 2.1429])
 
+    Autocast stays outside: sums are of float32 at least, whatever it says; call backward after it, as torch asks.
+
     Paper: Transformers are RNNs, arXiv 2006.16236, eqs. 5 and 9. Differs: logarithms, so no stabiliser that sees the
     future.
     """

@@ -9,6 +9,7 @@ from torch import Tensor
 from likewise.attention.features import FeatureMap
 from likewise.attention.prefix import Prefix
 from likewise.attention.problem import Problem
+from likewise.attention.workspace import own_dtypes
 
 
 class Rows(NamedTuple):
@@ -41,10 +42,11 @@ class Rows(NamedTuple):
             return prefix
         problem = Problem(features, self.keys[:, :, None, :0], self.keys, self.values, self.seen)
         prefix = prefix or problem.empty()
-        if not one_by_one:
-            return problem.absorbed(prefix, 0, self.length)
-        for at in range(self.length):
-            prefix = prefix.absorb(*problem.keys(at, at + 1), problem.space)
+        with own_dtypes(self.keys):
+            if not one_by_one:
+                return problem.absorbed(prefix, 0, self.length)
+            for at in range(self.length):
+                prefix = prefix.absorb(*problem.keys(at, at + 1), problem.space)
         return prefix
 
 

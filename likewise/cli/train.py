@@ -93,7 +93,8 @@ def train(
 
     Ctrl-C finishes the step, leaves a checkpoint and exits with 130; the same command with --resume goes on to the same
     result, digit by digit. Files that are no images, or damaged, are skipped and listed. Under `torchrun --no-python`
-    the processes share every batch and give the network of one, up to rounding.
+    the processes share every batch and give the network of one, up to rounding; after Ctrl-C it waits 30 seconds for
+    the step (--shutdown-timeout) and ends with 1.
     """
     from likewise.metric import CollapseError
     from likewise.networks import load_network
@@ -175,7 +176,7 @@ def train(
             fitted = run(out, harmonic, watching(0.02 if older else 0.0, 0.49 if others else 1.0, ""))
             if others and fitted.trained.finished:
                 control = run(beside(out, "control.safetensors"), None, watching(0.49, 0.96, "control, "))
-            if older and others and control and control.trained.finished:
+            if older and others and control and control.trained.finished and ranks.writes:
                 last = embedding(0.96, 1.0, "comparing")
                 found = compare_fitted(
                     fitted, older, others, control=control, far=far, workers=processes, progress=last
@@ -185,7 +186,7 @@ def train(
         raise typer.Exit(1) from None
     if ranks.writes:
         _show(fitted, some, plan, out, found, as_json)
-    if control and not control.trained.finished:
+    if ranks.writes and control and not control.trained.finished:
         print("Stopped in the control; the same command with --resume goes on.", file=sys.stderr)
     if not (control or fitted).trained.finished:
         raise typer.Exit(STOPPED)

@@ -15,7 +15,7 @@ from likewise.training.objectives import (
     RandomTriplets,
     SemiHard,
 )
-from likewise.training.ranks import Ranks, joined_ranks
+from likewise.training.ranks import RankRows, Ranks, joined_ranks
 from likewise.training.records import Record, read_records
 from likewise.training.schedules import AdaGrad, Cosine, Schedule
 from likewise.training.upgrading import (
@@ -46,6 +46,7 @@ __all__ = [
     "Older",
     "Plan",
     "RandomTriplets",
+    "RankRows",
     "Ranks",
     "Record",
     "Schedule",

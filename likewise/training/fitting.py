@@ -24,7 +24,7 @@ from likewise.networks.facenet import FaceNet
 from likewise.training.loop import Feed, Keep, Trained, train
 from likewise.training.objectives import Classes, Harmonic, Logits, SemiHard
 from likewise.training.phases import Later, joined, layer_alone
-from likewise.training.ranks import Part, Ranks
+from likewise.training.ranks import RankRows, Ranks
 from likewise.training.records import Record
 from likewise.training.schedules import AdaGrad, Cosine, Schedule
 
@@ -136,7 +136,7 @@ def fit(
     objective: nn.Module = harmonic or planned_objective(some, plan)
     augmentation = planned_augmentation(some) if plan.augment else None
     ranks = Ranks.here()
-    drawn = Part(planned_batches(some, plan), ranks)
+    drawn = RankRows(planned_batches(some, plan), ranks)
     feed = Batches(some, preparation, drawn, augmentation, seed=plan.seed, workers=workers)
     settings = {
         **asdict(plan),

@@ -87,9 +87,10 @@ def train(
     inside the network, such as dropout; the caller's generator is left alone. guard: stops a run whose embeddings have
     collapsed, with `likewise.metric.CollapseError`; it takes the loss for that of active triplets.
 
-    In a process group of torch every process calls this with a like network and objective and with its own part of
-    every batch (`IdentitySampler` gives it by rank). All of them mine in the whole batch and take the step that one
-    process would have taken, up to rounding; rank 0 writes the files, and one `watch` that says True is enough.
+    In a process group of torch every process calls this with the same network and objective and with its own part of
+    every batch, as `RankRows` gives it. All of them mine in the whole batch and take the step that one process would
+    have taken, up to rounding and to chance inside the network, which each has of its own. Rank 0 writes the files, and
+    one `watch` that says True is enough.
     """
     require_count("train", "steps", steps)
     schedule = Cosine() if schedule is None else schedule
@@ -97,6 +98,7 @@ def train(
         torch.manual_seed(seed)
         run = _Run(network.train(), objective.train(), schedule, steps, chunk, keep, guard, Ranks.here(), seed)
         records = run.resume() if resume else run.start()
+        run.ranks.check_alike(run.step, network, objective)
         skipped: dict[Skipped, None] = {}
         stopped = False
         batches = feed.since(run.step)
@@ -108,6 +110,7 @@ def train(
             stopped = any(run.ranks.all(bool(watch and watch(record))))
             if keep and run.ranks.writes and (stopped or run.step == steps or run.step % keep.every == 0):
                 run.save()
+        run.ranks.all(None)  # nobody goes on, or resumes, before the files are there
     return Trained(tuple(records), run.step == steps, tuple(skipped))
 
 
@@ -157,8 +160,7 @@ class _Run:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad()
-        if self.ranks.world > 1:  # each has chance of its own, which no checkpoint needs to hold
-            torch.manual_seed((self.seed * self.steps + self.step) * self.ranks.world + self.ranks.rank)
+        self.ranks.seed(self.seed * self.steps + self.step, own=True)
         loss, embeddings = self._backward(batch)
         self.ranks.add_gradients(self.network)
         if not math.isfinite(loss):
@@ -188,6 +190,7 @@ class _Run:
             return 0.0, images.flatten(1)
 
         def loss_of(part: torch.Tensor) -> torch.Tensor:
+            self.ranks.seed(self.seed * self.steps + self.step, own=False)
             return self.objective(self.ranks.embeddings(part), batch)
 
         if self.chunk is not None and len(images):

@@ -4,7 +4,7 @@ With E_r the embeddings of rank r's part and L the loss of the whole batch, each
 its own rows only: dL/dE_r dE_r/dw. The sum over ranks is the gradient that one process would have found.
 """
 
-import os
+import hashlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from likewise.checks import refuse
+from likewise.checks import refuse, require
 from likewise.data import Batch
 from likewise.data.batches import Drawn
 from likewise.metric.sampler import share
@@ -57,7 +57,10 @@ class Ranks:
         """Labels, rows and skipped files of all parts; the images of this one."""
         if self.world == 1:
             return part
-        labels, rows, skipped = zip(*self.all((part.labels, part.rows, part.skipped)), strict=True)
+        steps, labels, rows, skipped = zip(*self.all((part.step, part.labels, part.rows, part.skipped)), strict=True)
+        require(len(set(steps)) == 1, "train", "feed", "be at the same step in all processes", steps)
+        same = len(rows[0]) > 0 and all(torch.equal(each, rows[0]) for each in rows)
+        require(not same, "train", "feed", "give each process its own part of a batch", "the same rows in all")
         return replace(part, labels=torch.cat(labels), rows=torch.cat(rows), skipped=sum(skipped, ()))
 
     def embeddings(self, part: Tensor) -> Tensor:
@@ -80,16 +83,39 @@ class Ranks:
     def check(self, network: nn.Module) -> None:
         """Refuse what would see its own part of a batch and take it for the whole."""
         for name, module in network.named_modules() if self.world > 1 else ():
-            if isinstance(module, _BatchNorm) and not isinstance(module, nn.SyncBatchNorm):
-                hint = "Take a network without, such as nns2; on GPUs, SyncBatchNorm."
+            if isinstance(module, _BatchNorm):
+                hint = "Take a network without, such as nns2."
                 refuse("train", "network", f"have no BatchNorm in {self.world} processes", name, hint)
+
+    def check_alike(self, step: int, *modules: nn.Module) -> None:
+        """Refuse processes that stand at different steps or hold different weights: nothing later would show it."""
+        if self.world > 1:
+            found = self.all((step, [_digest(module) for module in modules]))
+            rule = "begin with the same weights, at the same step, in all processes"
+            alike = all(each == found[0] for each in found)
+            require(alike, "train", "network", rule, f"steps {', '.join(str(step) for step, _ in found)}")
+
+    def seed(self, seed: int, *, own: bool) -> None:
+        """In many processes, begin torch's chance anew at every step, so that no checkpoint has to hold that of all.
+
+        own: each its own, for the network; else the same in all, so that they find the same loss.
+        """
+        if self.world > 1:
+            torch.manual_seed((seed * (self.world + 1) + (1 + self.rank if own else 0)) % (1 << 63))
+
+
+def _digest(module: nn.Module) -> str:
+    found = hashlib.sha256()
+    for tensor in module.state_dict().values():
+        found.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
 
 
 @dataclass(frozen=True)
-class Part:
+class RankRows:
     """Of every batch the rows that are a rank's: the parts in order are the batch.
 
-    >>> [Part([[5, 6, 7], [8, 9]], Ranks(rank, 2))[0] for rank in range(2)]
+    >>> [RankRows([[5, 6, 7], [8, 9]], Ranks(rank, 2))[0] for rank in range(2)]
     [[5], [6, 7]]
     """
 
@@ -103,7 +129,8 @@ class Part:
 @contextmanager
 def joined_ranks() -> Generator[Ranks]:
     """Yield this process's place; if `torchrun` has started it among others, they meet first and part afterwards."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or distributed.is_initialized():
+    launched = distributed.is_available() and distributed.is_torchelastic_launched()
+    if not launched or distributed.is_initialized():
         yield Ranks.here()
         return
     distributed.init_process_group("gloo")

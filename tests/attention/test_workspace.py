@@ -1,6 +1,7 @@
 """Memory that is used again changes no bit, reaches no input, no output and no state, and steps aside where it must."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,7 +188,7 @@ def test_autocast_does_not_touch_the_sums(features: FeatureMap, causal: bool) ->
 
 @pytest.mark.parametrize("features", [Elu(), positive()], ids=["Elu", "Positive"])
 @pytest.mark.parametrize("exact_within", [None, 40])
-def test_autocast_does_not_touch_the_gradients(features: FeatureMap, exact_within: int | None) -> None:
+def test_autocast_does_not_touch_the_gradients_of_a_causal_scan(features: FeatureMap, exact_within: int | None) -> None:
     inputs = [x.requires_grad_() for x in long()]
 
     def gradients() -> tuple[Tensor, ...]:
@@ -201,16 +202,27 @@ def test_autocast_does_not_touch_the_gradients(features: FeatureMap, exact_withi
         assert_close(one, other, atol=1e-5)
 
 
-@pytest.mark.parametrize("features", [Elu(), positive()], ids=["Elu", "Positive"])
-def test_autocast_does_not_touch_the_state(features: FeatureMap) -> None:
+def states(features: FeatureMap, path: Path, *, lag: int, exact_within: int | None) -> list[LinearState]:
+    """What can become of a state."""
     q, k, v = long()
-    state = LinearState.empty(features, batch=q.shape[0], kv_heads=k.shape[1], value_dim=v.shape[3], exact_within=40)
-    expected, after = state.prefill(q, k, v)
+    sizes = {"batch": q.shape[0], "kv_heads": k.shape[1], "value_dim": v.shape[3]}
+    empty = LinearState.empty(features, **sizes, lag=lag, exact_within=exact_within)
+    first = empty.prefill(q, k, v)[1]
+    first.save(path)
+    return [first, first.rollback(lag), first.merge(first), LinearState.load(path, features)]
+
+
+@pytest.mark.parametrize("features", [Elu(), positive()], ids=["Elu", "Positive"])
+@pytest.mark.parametrize(("lag", "exact_within"), [(0, 40), (8, None), (8, 40)])
+def test_autocast_does_not_touch_a_state(
+    tmp_path: Path, features: FeatureMap, lag: int, exact_within: int | None
+) -> None:
+    expected = states(features, tmp_path / "state", lag=lag, exact_within=exact_within)
     with torch.autocast("cpu", torch.bfloat16):
-        found, later = state.prefill(q, k, v)
-        assert torch.equal(found, expected)
-        steps = [each.step(*(x[:, :, :1] for x in (q, k, v)))[0] for each in (after, later)]
-    assert torch.equal(*steps)
+        found = states(features, tmp_path / "state", lag=lag, exact_within=exact_within)
+        for one, other in zip(found, expected, strict=True):
+            outputs = [state.step(*(x[:, :, :1] for x in long()))[0] for state in (one, other)]
+            assert torch.equal(*outputs)
 
 
 def test_the_derivative_of_elu_is_its_own_and_1_at_0() -> None:

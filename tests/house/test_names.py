@@ -309,6 +309,7 @@ NAMES = {
         "Older",
         "Plan",
         "RandomTriplets",
+        "RankRows",
         "Ranks",
         "Record",
         "Schedule",
