@@ -292,3 +292,23 @@ def test_a_weak_holds_has_seen_all_its_points() -> None:
     text = "given: x in R\nassume: x > 0{more}\nassert: sqrt(1 + 2*sqrt(x) + x) == 1 + sqrt(x)"
     assert decide(parse(text.format(more=""))).grade == "not refuted"
     assert decide(parse(text.format(more="; x > 100; x < 101"))).verdict == "inconclusive"
+
+
+def test_a_mean_is_not_held_against_a_vector() -> None:
+    answer = found(
+        "given: q, k in R^K; w ~ N(0, I(K)) | phi(x) = exp(dot(w, x) - sqnorm(x)/0) | "
+        "assert: E[(phi(q)*phi(k))^2] == exp(dot(q, k))^2*exp(exp(q + k))"
+    )
+    assert (answer.verdict, "exp(exp(q + k)) is no number" in answer.detail) == ("inconclusive", True)
+
+
+@pytest.mark.parametrize(
+    "wrapped", ["exp(phi(x))*phi(x)", "phi(x)^2", "softmax(phi(x))", "-exp(phi(x))", "exp(-phi(x))"]
+)
+def test_functions_of_joined_vectors_are_left_to_other_engines(wrapped: str) -> None:
+    """Of the lengths of [a, b] nothing is known for every size; such a claim is still refuted by numbers."""
+    answer = found(
+        f"given: q, k in R^D; w ~ N(0, I(D)) | phi(x) = [sin(dot(w, x)), cos(dot(w, x))] | psi(x) = {wrapped} | "
+        "assert: E[dot(psi(q), psi(k))] == exp(dot(q, k))"
+    )
+    assert answer.verdict == "refuted"

@@ -92,11 +92,11 @@ class Invariants:
                     raise Undecided(f"{name} has no form for every size")
                 return self.values[name]
             case Negative(operand):
-                return times(form(-1), self.evaluate(operand))
+                return times(form(-1), self.one(operand))
             case Binary("^", left, right):
-                return _raised(self.evaluate(left), self.scalar(right))
+                return _raised(self.one(left), self.scalar(right))
             case Binary(sign, left, right) if sign in OPERATORS:
-                return OPERATORS[sign](self.evaluate(left), self.evaluate(right))
+                return OPERATORS[sign](self.one(left), self.one(right))
             case Call("dim", (operand,)) if isinstance(operand, Node):
                 return prod(self.shape(operand), start=form(1))
             case Call("tr", (Call("I", (length,)),)) if isinstance(length, Node):
@@ -104,12 +104,19 @@ class Invariants:
             case Call("zeros" | "ones" as function, (length,)) if isinstance(length, Node):
                 return ones(self.scalar(length)).scaled(form(int(function == "ones")))
             case Call(function, arguments) if function in FUNCTIONS:
-                return FUNCTIONS[function](*(self.evaluate(part) for part in arguments if isinstance(part, Node)))
+                return FUNCTIONS[function](*(self.one(part) for part in arguments if isinstance(part, Node)))
         raise Undecided(f"{node} has no form for every size")
+
+    def one(self, node: Node) -> Value:
+        """The value of an expression that is a number or a vector, whatever else a heir may know."""
+        value = self.evaluate(node)
+        if not isinstance(value, Form | Vector):
+            raise Undecided(f"{node} is neither a number nor a vector")
+        return value
 
     def scalar(self, node: Node) -> Form:
         """The value of an expression that is a number."""
-        return number(self.evaluate(node))
+        return number(self.one(node))
 
     def shape(self, node: Node) -> tuple[Form, ...]:
         """The lengths of the axes of an expression, as forms over sizes."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from likewise.claims.chance.draws import Array, Range, Scope, apply, as_range, constant
+from likewise.claims.chance.draws import Array, Range, Scope, apply, as_range, constant, shape
 from likewise.claims.chance.laws import draw, support
 from likewise.claims.chance.places import Point, scope_values
 from likewise.claims.chance.random_programs import output
@@ -237,6 +237,8 @@ class Trial:
         if target is None or target[1] == "!=":
             return None
         claimed = as_range(self.scope.evaluate(target[0]))
+        if shape(claimed):
+            raise Undecided(f"{target[0]} is no number")
         margin, stream = float(tolerance(self.question.within, claimed).high[0]), self.watches[0].streams[0]
         span = stream.span or 1.0
         low, high = ((float(claimed.low[0]) + side * margin - stream.low) / span for side in (-1, 1))
