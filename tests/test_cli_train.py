@@ -80,8 +80,10 @@ def pressing(moment: str) -> type:
     bar = door.progress_bar
 
     class Pressing:
+        def __init__(self, *, shown: bool) -> None:
+            self.bar = bar(shown=shown)
+
         def __enter__(self):
-            self.bar = bar()
             progress = self.bar.__enter__()
 
             def press(done: float, doing: str) -> None:

@@ -77,14 +77,12 @@ def linear_attention(
     if 0 in (q.shape[0], q.shape[2], k.shape[2]):
         return no_pairs(q, k, v)
     if mask is None:
-        with own_dtypes(q):
-            out = _attend(features, q, k, v, structure, exact_within, chunk_size)
+        out = _attend(features, q, k, v, structure, exact_within, chunk_size)
         _warn_if_vanishing(features, out, v)
         return out
     q, broken = shield(q)
     awake = sees_something(q.shape[2], k.shape[2], structure)[:, None, :, None]
-    with own_dtypes(q):
-        out = _attend(features, q, k, v, structure, exact_within, chunk_size)
+    out = _attend(features, q, k, v, structure, exact_within, chunk_size)
     _warn_if_vanishing(features, out, v.masked_fill(~mask[:, None, :, None], 0))
     return out.masked_fill(broken & awake, torch.nan)
 
@@ -99,16 +97,24 @@ def _attend(
     chunk_size: int | None,
 ) -> Float[Tensor, "B H T V"]:
     """Linear attention of checked arguments."""
+    with own_dtypes(q):
+        return _attend_problem(Problem.fold(features, q, k, v, structure.mask), structure, within, chunk_size)
+
+
+def _attend_problem(
+    problem: Problem, structure: Structure, within: int | None, chunk_size: int | None
+) -> Float[Tensor, "B H T V"]:
+    """By features or by the kernel, all at once or piece by piece, as structure and sizes say."""
     causal, mask, sequence_ids, prefix_lengths, block_size = structure
-    problem = Problem.fold(features, q, k, v, mask)
+    rows, positions = problem.q.shape[3], problem.k.shape[2]
     if sequence_ids is not None:
         return attend_packed(problem, sequence_ids, causal=causal, chunk_size=chunk_size)
     form = Form.choose(problem, causal=causal, chunk_size=chunk_size, within=within)
     if not causal:
-        if form.within is not None and q.shape[2] == k.shape[2]:
+        if form.within is not None and rows == positions:
             return attend_both_ways(problem, form)
         return attend_all(problem)
-    early = max(q.shape[2] - k.shape[2], 0)  # rows that stand before the first key
+    early = max(rows - positions, 0)  # rows that stand before the first key
     late = problem.rows(early)
     if block_size is not None:
         out = attend_blocks(late, Form.features(problem, chunk_size), block_size)
@@ -119,10 +125,10 @@ def _attend(
     out = torch.cat([out.new_zeros(*out.shape[:2], early, out.shape[3]), out], dim=2) if early else out
     if prefix_lengths is None:
         return out
-    in_prefix = torch.arange(k.shape[2], device=k.device) < prefix_lengths[:, None]
+    in_prefix = torch.arange(positions, device=problem.k.device) < prefix_lengths[:, None]
     seen_by_all = attend_all(problem._replace(mask=in_prefix if mask is None else in_prefix & mask))
-    positions = torch.arange(q.shape[2], device=q.device) + (k.shape[2] - q.shape[2])
-    return torch.where((positions < prefix_lengths[:, None])[:, None, :, None], seen_by_all, out)
+    at = torch.arange(rows, device=problem.k.device) + (positions - rows)
+    return torch.where((at < prefix_lengths[:, None])[:, None, :, None], seen_by_all, out)
 
 
 def _warn_if_vanishing(features: FeatureMap, out: Tensor, v: Tensor) -> None:

@@ -30,7 +30,6 @@ TRAIN_EXAMPLES = examples(
     "likewise train faces/ --harmonic-with v1.safetensors --start v2.safetensors --out new.safetensors",
     "likewise train faces/ --harmonic-with v1.npz --start v2.safetensors --compare others/ --out new.safetensors",
     "likewise train faces/ --out model.safetensors --resume",
-    "torchrun --nproc-per-node 2 --no-python likewise train faces/ --out model.safetensors",
 )
 
 

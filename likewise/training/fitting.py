@@ -146,14 +146,15 @@ def fit(
     }
 
     def write(path: Path) -> str:
-        """In many processes only one writes, and all know the hash."""
-        return ranks.all(written(path) if ranks.writes else "")[0]
-
-    def written(path: Path) -> str:
+        name = plan.network
         if plan.objective == "classifier":
-            facts = {"classes": some.identities, "preparation": preparation, "trained_on": some.fingerprint}
-            return save_classifier(network, path, name=plan.network, **facts)
-        return save_network(network, path, name=plan.network, options=options, preparation=preparation)
+            facts: dict[str, Any] = {
+                "classes": some.identities,
+                "preparation": preparation,
+                "trained_on": some.fingerprint,
+            }
+            return ranks.once(lambda: save_classifier(network, path, name=name, **facts))
+        return ranks.once(lambda: save_network(network, path, name=name, options=options, preparation=preparation))
 
     def watched(record: Record) -> bool | None:
         if record.step + 1 in snapshots:

@@ -5,7 +5,7 @@ its own rows only: dL/dE_r dE_r/dw. The sum over ranks is the gradient that one 
 """
 
 import hashlib
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
@@ -51,6 +51,12 @@ class Ranks:
             return [value]
         found: list[Value] = [value] * self.world
         distributed.all_gather_object(found, value)
+        return found
+
+    def once(self, action: Callable[[], Value]) -> Value:
+        """What an action gives that rank 0 takes for all, such as writing a file."""
+        (found, *_) = self.all(action() if self.writes else None)
+        assert found is not None
         return found
 
     def batch(self, part: Batch) -> Batch:

@@ -99,6 +99,7 @@ FILES = {
         "objectives",
         "records",
         "checkpoints",
+        "ranks",
         "loop",
         "phases",
         "embedding",
