@@ -146,15 +146,7 @@ def fit(
     }
 
     def write(path: Path) -> str:
-        name = plan.network
-        if plan.objective == "classifier":
-            facts: dict[str, Any] = {
-                "classes": some.identities,
-                "preparation": preparation,
-                "trained_on": some.fingerprint,
-            }
-            return ranks.once(lambda: save_classifier(network, path, name=name, **facts))
-        return ranks.once(lambda: save_network(network, path, name=name, options=options, preparation=preparation))
+        return ranks.once(lambda: _write(network, path, some, plan, options, preparation))
 
     def watched(record: Record) -> bool | None:
         if record.step + 1 in snapshots:
@@ -216,6 +208,16 @@ class Course:
             watch=watch,
         )
         return trained, stops[0]
+
+
+def _write(
+    network: Network, path: Path, some: Examples, plan: Plan, options: dict[str, Any], preparation: Preparation
+) -> str:
+    """The file of a trained network; gives its hash."""
+    if plan.objective == "classifier":
+        facts = {"classes": some.identities, "preparation": preparation, "trained_on": some.fingerprint}
+        return save_classifier(network, path, name=plan.network, **facts)
+    return save_network(network, path, name=plan.network, options=options, preparation=preparation)
 
 
 def beside(out: Path, end: str) -> Path:
