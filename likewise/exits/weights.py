@@ -106,7 +106,7 @@ def load_exits(
         network = BODIES[facts["name"]](**facts["options"]).to(dtype)
         network.to(memory_format=torch.channels_last)  # ty: ignore[no-matching-overload]
     example = torch.zeros(facts["shape"], dtype=dtype)
-    exits = EarlyExit(network, example, heads=facts["heads"], grid=facts["grid"], segments=segments)
+    exits = EarlyExit(network, example, heads=facts["heads"], grid=facts.get("grid", 1), segments=segments)
     names = [name for name, _ in exits.chain]
     require(names == facts["segments"], "load_exits", "network", f"have the segments {facts['segments']}", names)
     weights = {key.removeprefix("weights."): t for key, t in tensors.items() if key.startswith("weights.")}

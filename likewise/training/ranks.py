@@ -4,7 +4,6 @@ With E_r the embeddings of rank r's part and L the loss of the whole batch, each
 its own rows only: dL/dE_r dE_r/dw. The sum over ranks is the gradient that one process would have found.
 """
 
-import hashlib
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from likewise.checks import refuse, require
 from likewise.data import Batch
 from likewise.data.batches import Drawn
 from likewise.metric.sampler import share
+from likewise.networks.weights import weights_hash
 
 Value = TypeVar("Value")
 
@@ -96,10 +96,11 @@ class Ranks:
     def check_alike(self, step: int, *modules: nn.Module) -> None:
         """Refuse processes that stand at different steps or hold different weights: nothing later would show it."""
         if self.world > 1:
-            found = self.all((step, [_digest(module) for module in modules]))
-            rule = "begin with the same weights, at the same step, in all processes"
-            alike = all(each == found[0] for each in found)
-            require(alike, "train", "network", rule, f"steps {', '.join(str(step) for step, _ in found)}")
+            steps = self.all(step)
+            require(len(set(steps)) == 1, "train", "resume", "find the same step in all processes", steps)
+            weights = self.all([weights_hash(module.state_dict(), {}) for module in modules])
+            alike = all(each == weights[0] for each in weights)
+            require(alike, "train", "network", "begin with the same weights in all processes", "others")
 
     def seed(self, seed: int, *, own: bool) -> None:
         """In many processes, begin torch's chance anew at every step, so that no checkpoint has to hold that of all.
@@ -108,13 +109,6 @@ class Ranks:
         """
         if self.world > 1:
             torch.manual_seed((seed * (self.world + 1) + (1 + self.rank if own else 0)) % (1 << 63))
-
-
-def _digest(module: nn.Module) -> str:
-    found = hashlib.sha256()
-    for tensor in module.state_dict().values():
-        found.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return found.hexdigest()
 
 
 @dataclass(frozen=True)

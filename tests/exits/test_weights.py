@@ -22,7 +22,7 @@ from likewise.exits import (
     train_exits,
 )
 from likewise.networks import build_classifier, resnet8
-from likewise.networks.weights import load_tensors, save_tensors
+from likewise.networks.weights import load_tensors, save_tensors, weights_hash
 from tests.exits.problems import Small, rows, small
 from tests.exits.rules import CRITERIA
 from tests.tolerance import assert_close
@@ -36,6 +36,15 @@ def trained() -> EarlyExit:
     train_exits(exits, Split(X, torch.arange(6) % 3, "train"), steps=2, body="joint")
     exits.temperatures[1].fill_(1.7)
     return exits
+
+
+def test_a_file_that_knows_no_grid_has_heads_that_see_one_mean(tmp_path: Path) -> None:
+    exits = EarlyExit(build_classifier("resnet8", **OPTIONS), heads=["block1"]).eval()
+    save_exits(exits, tmp_path / "file", name="resnet8", options=OPTIONS)
+    tensors, facts = load_tensors(tmp_path / "file", kind="exits")
+    facts = {key: value for key, value in facts.items() if key not in ("grid", "hash", "kind")}
+    save_tensors(tmp_path / "old", tensors, {**facts, "kind": "exits", "hash": weights_hash(tensors, facts)})
+    assert torch.equal(load_exits(tmp_path / "old").exits(X), exits(X))
 
 
 def test_a_loaded_network_answers_as_the_saved_one(tmp_path: Path) -> None:

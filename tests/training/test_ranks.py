@@ -130,6 +130,12 @@ def begin_wrongly(where: Path, rank: int) -> None:
             train(network, OBJECTIVES["semi-hard"](), some, steps=1)
         except ValueError as error:
             said[name] = str(error)
+    own = Keep(where / f"{rank}.checkpoint", where / f"{rank}.jsonl", every=1)  # only rank 0 writes its
+    train(small(), SemiHard(), shared(feed()), steps=2, keep=own, watch=lambda record: True)
+    try:
+        train(small(), SemiHard(), shared(feed()), steps=2, keep=own, resume=True)
+    except ValueError as error:
+        said["folders"] = str(error)
     (where / f"rank{rank}.json").write_text(json.dumps(said))
 
 
@@ -181,9 +187,9 @@ def test_processes_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
     said = both(tmp_path, "begin_wrongly")
     assert said == {
         "norms": "train: network must have no BatchNorm in 2 processes; got 1. Take a network without, such as nns2.",
-        "weights": "train: network must begin with the same weights, at the same step, in all processes; got "
-        "steps 0, 0.",
+        "weights": "train: network must begin with the same weights in all processes; got others.",
         "whole batches": "train: feed must give each process its own part of a batch; got the same rows in all.",
+        "folders": "train: resume must find the same step in all processes; got [1, 0].",
         "steps": "train: feed must be at the same step in all processes; got (0, 1).",
     }
 
