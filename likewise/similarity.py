@@ -11,6 +11,8 @@ from torch import Tensor
 from likewise.checks import require, require_count
 
 ELEMENTS = 1 << 19  # distances of one block: 4 MB in float64, about what a core's cache holds
+STRIP = 256  # rows of a product of rows with themselves, of which only one half is taken
+MEDIAN_ROWS = 128  # whose median is the centre: of 1,800 rows it would take longer than half of their distances
 QUERIES, SUPPORT = 2048, 4096  # rows of a product of `nearest`: 32 MB in float32, and enough work for one
 EXTRA = 10  # candidates beyond the k nearest
 KEPT = 2**25 - 2**12  # bytes: the largest block from whose freeing the C library of Linux learns
@@ -57,7 +59,8 @@ def distance_blocks(
     """`squared_distances` a few rows of x at a time, as (rows, their distances to all y): about `elements` at once.
 
     Centre and squares are found once. Products are taken in float64, so that near-duplicates keep their digits, and
-    rounded once, to float32 at least. There is no gradient.
+    rounded once, to float32 at least. Of rows with themselves, if they make up one block, half is taken and mirrored.
+    There is no gradient.
 
     >>> [(rows.start, d.tolist()) for rows, d in distance_blocks(torch.eye(2), torch.zeros(1, 2), elements=1)]
     [(0, [[1.0]]), (1, [[1.0]])]
@@ -65,15 +68,33 @@ def distance_blocks(
     require(x.shape[-1] == y.shape[-1], "distance_blocks", "y", f"have the width of x, {x.shape[-1]}", y.shape[-1])
     require_count("distance_blocks", "elements", elements)
     keep_freed_memory()
-    kept, centre = wide(torch.promote_types(x.dtype, y.dtype)), _centre(y)
+    kept, centre, itself = wide(torch.promote_types(x.dtype, y.dtype)), _centre(y), x is y
     x = x.detach().double() - centre
-    y = y.detach().double() - centre
+    y = x if itself else y.detach().double() - centre
     squares_x, squares_y, minus_two_y = x.square().sum(-1, keepdim=True), y.square().sum(-1), y.mT * -2
+
+    def measured(rows: slice, columns: slice) -> Float64[Tensor, "n m"]:
+        d = torch.addmm(squares_y[columns], x[rows], minus_two_y[:, columns])
+        return d.add_(squares_x[rows]).clamp_(min=0)
+
     step = max(1, elements // max(len(y), 1))
+    if itself and 0 < len(x) <= step:
+        yield slice(0, len(x)), _mirrored(measured, x.new_empty(len(x), len(x), dtype=kept))
+        return
     for start in range(0, len(x), step):
         rows = slice(start, min(start + step, len(x)))
-        d = torch.addmm(squares_y, x[rows], minus_two_y).add_(squares_x[rows]).clamp_(min=0)
-        yield rows, d.to(kept)
+        yield rows, measured(rows, slice(None)).to(kept)
+
+
+def _mirrored(
+    measured: Callable[[slice, slice], Float64[Tensor, "n m"]], out: Float[Tensor, "N N"]
+) -> Float[Tensor, "N N"]:
+    """A symmetric matrix in `out`, of which only the upper half is measured, some rows at a time."""
+    for start in range(0, len(out), STRIP):
+        end = start + STRIP
+        out[start:end, start:] = measured(slice(start, end), slice(start, None))
+        out[end:, start:end] = out[start:end, end:].mT
+    return out
 
 
 def keep_freed_memory() -> None:
@@ -87,9 +108,10 @@ def keep_freed_memory() -> None:
 
 
 def _centre(y: Float[Tensor, "*batch M K"]) -> Float[Tensor, "*batch 1 K"] | float:
-    """The median of the rows. Not the mean: one row that lies far out would take the digits of all others with it."""
-    count = y.shape[-2]
-    return y.detach().mT.contiguous().kthvalue(count // 2 + 1).values[..., None, :] if count else 0.0
+    """The median of rows spread evenly. Not the mean: one row far out would take the digits of all others with it."""
+    some = y.detach()[..., :: max(1, y.shape[-2] // MEDIAN_ROWS), :]
+    count = some.shape[-2]
+    return some.mT.contiguous().kthvalue(count // 2 + 1).values[..., None, :] if count else 0.0
 
 
 @runtime_checkable

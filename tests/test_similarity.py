@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.similarity import distance_blocks, products, squared_distances
+from likewise.similarity import STRIP, distance_blocks, products, squared_distances
 from tests.tolerance import assert_close
 
 N, M, K = 7, 11, 5
@@ -63,6 +63,25 @@ def test_blocks_of_distances_are_the_distances(rows: int, others: int, width: in
     assert [row for span, _ in found for row in range(span.start, span.stop)] == list(range(rows))
     whole = torch.cat([y.new_zeros(0, others), *(d for _, d in found)])
     assert_close(whole, plain_squared_distances(x, y), atol=1e-13)  # pairs that nearly coincide
+
+
+@pytest.mark.parametrize("rows", [0, 1, STRIP, STRIP + 1, 600])
+def test_distances_of_rows_with_themselves_are_mirrored(rows: int) -> None:
+    x = draw(rows, 5)
+    found = list(distance_blocks(x, x, elements=600 * 600))
+    assert len(found) == min(rows, 1)  # no rows, no block
+    for _, d in found:
+        assert torch.equal(d[:STRIP, STRIP:], d[STRIP:, :STRIP].mT)
+        assert_close(d, plain_squared_distances(x, x), atol=1e-13)  # the diagonal
+        assert_close(torch.cat([each for _, each in distance_blocks(x, x, elements=rows)]), d, atol=1e-13)
+
+
+def test_rows_far_out_do_not_move_the_centre() -> None:
+    x = draw(1000, 7)
+    x[::10] += 1e9
+    ((_, d),) = distance_blocks(x, x, elements=1000 * 1000)
+    near = torch.arange(1000) % 10 > 0
+    assert_close(d[near][:, near], plain_squared_distances(x[near], x[near]), atol=1e-13)  # the diagonal
 
 
 def test_blocks_of_distances_keep_the_digits_of_near_duplicates() -> None:

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 from likewise.checks import require_choice
-from likewise.metric.mining import blocks, cleared
+from likewise.metric.bounds import Bounds
+from likewise.metric.mining import blocks
 from likewise.metric.triplet import Reduction, pulled, require_batch, require_margin
 from likewise.similarity import wide
 
@@ -45,18 +46,18 @@ def _sums(
     """The loss, the number of active triplets, and dL/dD."""
     weights = torch.zeros(len(labels), len(labels), dtype=wide(embeddings.dtype), device=embeddings.device)
     total, active = torch.zeros((), dtype=torch.float64, device=embeddings.device), 0
-    for block in blocks(embeddings, labels):
-        bounds = block.near + margin
-        bins = cleared(bounds, block.d)
+    for part in (part for block in blocks(embeddings, labels) for part in block.parts()):
+        bounds = part.near + margin
+        bins = Bounds.of(bounds).reached(part.d)
         shape = (len(bins), bounds.shape[1] + 1)
-        d = block.d.masked_fill(~block.negative, 0).double()
-        counts = d.new_zeros(shape).scatter_add_(1, bins, block.negative.to(d.dtype)).cumsum(1)[:, :-1]
+        d = part.d.masked_fill(~part.negative, 0).double()
+        counts = d.new_zeros(shape).scatter_add_(1, bins, part.negative.to(d.dtype)).cumsum(1)[:, :-1]
         sums = d.new_zeros(shape).scatter_add_(1, bins, d).cumsum(1)[:, :-1]
-        counts, sums = counts * block.positive, sums * block.positive
-        total += (counts * bounds.masked_fill(~block.positive, 0) - sums).sum()
+        counts, sums = counts * part.positive, sums * part.positive
+        total += (counts * bounds.masked_fill(~part.positive, 0) - sums).sum()
         active += int(counts.sum())
-        left = (block.positive.sum(-1, keepdim=True) - bins) * block.negative
-        weights[block.anchors] = (-left.to(weights.dtype)).scatter_add(1, block.who, counts.to(weights.dtype))
+        left = (part.positive.sum(-1, keepdim=True) - bins) * part.negative
+        weights[part.anchors] = (-left.to(weights.dtype)).scatter_add(1, part.who, counts.to(weights.dtype))
     return total, active, weights
 
 

@@ -4,25 +4,25 @@ With t the squared distance to a positive and d to a negative, a negative is har
 margin) or easy (d >= t + margin: its loss is 0). For every anchor the positives are sorted, never the negatives: a
 negative falls into the bin of how many positives are closer than it, and running minima and sums over the bins say for
 each positive what all negatives beyond it do. Time B^2 log n for n faces of an identity, memory a few B for each anchor
-of a block.
+of a block: of all up to 4,096, so that each distance is measured once for both of its ends.
 """
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Int32, Int64
 from torch import Generator, Tensor
-from torch.nn import functional
 
 from likewise.checks import require_choice
+from likewise.metric.bounds import NEVER, Bounds
 from likewise.metric.triplet import Triplets, require_batch, require_margin
 from likewise.similarity import ELEMENTS, distance_blocks
 
 Choose = Literal["closest", "random"]
 Fallback = Literal["skip", "farthest", "hardest"]
-NEVER = float("inf")
-BLOCK = ELEMENTS // 2  # distances at a time: bins and steps have to find room beside them
+BLOCK = 1 << 24  # distances that are held: 64 MB in float32, those of 4,096 rows
+PART = ELEMENTS // 2  # distances that are worked on at a time: bins and steps have to find room beside them
 
 
 class Shares(NamedTuple):
@@ -51,6 +51,15 @@ class Block(NamedTuple):
     def negative(self) -> Bool[Tensor, "b B"]:
         """Which columns are negatives."""
         return self.d < NEVER
+
+    def slices(self) -> Iterator[slice]:
+        """Its rows, as many at a time as are worked on."""
+        step = max(1, PART // max(self.d.shape[1], 1))
+        return (slice(start, start + step) for start in range(0, len(self.d), step))
+
+    def parts(self) -> Iterator["Block"]:
+        """Itself, as many anchors at a time as are worked on."""
+        return (Block(*(field[rows] for field in self)) for rows in self.slices())
 
 
 def blocks(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"], *, elements: int = BLOCK) -> Iterator[Block]:
@@ -147,65 +156,40 @@ def negative_shares(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"]
     require_margin("negative_shares", margin)
     require_batch("negative_shares", embeddings, labels)
     hard = active = count = 0
-    for block in blocks(embeddings, labels):
-        negatives = block.negative.sum(-1, keepdim=True)
-        count += int((block.positive * negatives).sum())
-        hard += int((_counted(block, beyond(block.near, block.d)) * block.positive).sum())
-        active += int((_counted(block, cleared(block.near + margin, block.d)) * block.positive).sum())
+    for part in (part for block in blocks(embeddings, labels) for part in block.parts()):
+        count += int((part.positive * part.negative.sum(-1, keepdim=True)).sum())
+        hard += _counted(part, Bounds.of(part.near).below(part.d))
+        active += _counted(part, Bounds.of(part.near + margin).reached(part.d))
     share = 1 / max(count, 1)
     return Shares(hard * share, (active - hard) * share, (count - active) * share, count)
 
 
-def beyond(near: Float[Tensor, "b P"], d: Float[Tensor, "b B"]) -> Int64[Tensor, "b B"]:
-    """Of each negative, how many positives are closer, t < d: the bin it falls into."""
-    return _passed(near, d, equal=False)
-
-
-def cleared(bounds: Float[Tensor, "b P"], d: Float[Tensor, "b B"]) -> Int64[Tensor, "b B"]:
-    """Of each negative, how many positives it leaves behind by the margin, t + margin <= d."""
-    return _passed(bounds, d, equal=True)
-
-
-def _passed(bounds: Float[Tensor, "b P"], d: Float[Tensor, "b B"], *, equal: bool) -> Int64[Tensor, "b B"]:
-    """`torch.searchsorted(bounds, d, right=equal)`, with all of a block halving at the same time.
-
-    A processor that searches for one distance after the other guesses wrongly at every second turn which half is next,
-    which takes longer than the search itself.
-    """
-    if d.device.type != "cpu":
-        return torch.searchsorted(bounds, d, right=equal)
-    count = bounds.shape[1]
-    half = 1 << count.bit_length() >> 1
-    bounds = functional.pad(bounds, (0, max(0, 2 * half - 1 - count)), value=NEVER)
-    found = torch.zeros(d.shape, dtype=torch.int32)
-    bound, step = torch.empty_like(d), torch.empty_like(found)
-    while half:
-        torch.gather(bounds[:, half - 1 :], 1, found, out=bound)
-        (torch.le if equal else torch.lt)(bound, d, out=step)
-        found.add_(step, alpha=half)
-        half //= 2
-    return found.clamp_(max=count).long()
-
-
-def _counted(block: Block, bins: Int64[Tensor, "b B"]) -> Int64[Tensor, "b P"]:
-    """For each positive k, how many negatives lie in bins up to k."""
-    counts = bins.new_zeros(len(bins), block.near.shape[1] + 1)
-    counts.scatter_add_(1, bins, block.negative.long())
-    return counts.cumsum(1)[:, :-1]
+def _counted(part: Block, bins: Int32[Tensor, "b B"]) -> int:
+    """How many triplets have the positive k and a negative that lies in a bin up to k."""
+    counts = part.anchors.new_zeros(len(bins), part.near.shape[1] + 1)
+    counts.scatter_add_(1, bins, part.negative.long())
+    return int((counts.cumsum(1)[:, :-1] * part.positive).sum())
 
 
 def _closest_beyond(block: Block) -> tuple[Int64[Tensor, "b P"], Float[Tensor, "b P"]]:
-    """For each positive the closest negative with d > t, and d; inf where there is none."""
-    bins, width = beyond(block.near, block.d), block.near.shape[1] + 1
-    least = block.d.new_full((len(bins), width), NEVER).scatter_reduce_(1, bins, block.d, "amin")
-    # Only what attains the minimum of its bin is listed, so that nothing but the minima is scattered for every column.
-    row, attains = (block.d == least.gather(1, bins)).nonzero(as_tuple=True)
-    column = bins.new_full((least.numel(),), block.d.shape[1])
-    column.scatter_reduce_(0, row * width + bins[row, attains], attains, "amin")
-    # The running minimum over the bins k + 1, k + 2, ..., and in which of them it stands.
-    best, place = least.flip(1).cummin(1)
-    best, place = best.flip(1)[:, 1:], (width - 1 - place).flip(1)[:, 1:]
-    return column.view_as(least).gather(1, place), best
+    """For each positive the closest negative with d > t, and d; inf where there is none.
+
+    A distance carries its column in the last bits of a float64: float32 leaves 29 of them free, and of float64 itself
+    as many are taken as the columns need, so that in a batch of 2,048 two distances count as equal from 41 bits on.
+    """
+    bounds, (count, width) = Bounds.of(block.near), block.d.shape
+    columns, low = torch.arange(width, device=block.d.device), (1 << width.bit_length()) - 1
+    finite = torch.finfo(block.d.dtype).max  # inf has no bits to spare
+    least = torch.full((count, block.near.shape[1] + 1), NEVER, dtype=torch.float64, device=block.d.device)
+    for rows in block.slices():
+        d = block.d[rows]
+        keys = d.clamp(max=finite).double()
+        keys.view(torch.int64).bitwise_and_(~low).bitwise_or_(columns)
+        least[rows].scatter_reduce_(1, bounds.below(d, rows), keys, "amin")
+    # The running minimum over the bins k + 1, k + 2, ..., the last of which holds the anchor itself at inf.
+    best = least.flip(1).cummin(1).values.flip(1)[:, 1:].contiguous()
+    column = best.view(torch.int64) & low
+    return column, block.d.gather(1, column)
 
 
 def _random_within(

@@ -95,8 +95,10 @@ def require_margin(where: str, margin: float) -> None:
 
 
 def require_batch(where: str, embeddings: Tensor, labels: Tensor) -> None:
-    """Refuse labels that are not one whole number for each row."""
+    """Refuse labels that are not one whole number for each row, and rows that have no distances."""
     whole = not (labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool)
     require(whole, where, "labels", "be whole numbers", labels.dtype)
     rows = len(embeddings)
     require(labels.shape == (rows,), where, "labels", f"have one entry for each of {rows} rows", tuple(labels.shape))
+    bad = int((~embeddings.detach().isfinite().all(-1)).sum())
+    require(bad == 0, where, "embeddings", "have finite rows", f"{bad} that are not")

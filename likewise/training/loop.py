@@ -191,7 +191,10 @@ class _Run:
 
         def loss_of(part: torch.Tensor) -> torch.Tensor:
             self.ranks.seed(self.seed * self.steps + self.step, own=False)
-            return self.objective(self.ranks.embeddings(part), batch)
+            embeddings = self.ranks.embeddings(part)
+            if not embeddings.detach().isfinite().all():
+                raise Diverged(f"train: embeddings of step {self.step} are not finite. Lower the learning rate.")
+            return self.objective(embeddings, batch)
 
         if self.chunk is not None and len(images):
             loss, embeddings = backward_in_chunks(self.network, images, loss_of, chunk=self.chunk)

@@ -159,6 +159,7 @@ FILES = {
     ],
     "metric": [
         "triplet",
+        "bounds",
         "mining",
         "batch_all",
         "harmonic",

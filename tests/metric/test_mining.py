@@ -1,12 +1,15 @@
 """Chosen triplets are those that three loops choose, ties included."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.metric import Shares, Triplets, batch_hard, mining, negative_shares, semi_hard_negatives
+from likewise.metric import Shares, Triplets, batch_all_loss, batch_hard, mining, negative_shares, semi_hard_negatives
+from likewise.metric.bounds import NEVER
 from tests.metric.brute import all_triplets, batches, exact_distances
 from tests.tolerance import assert_close
 
@@ -101,18 +104,46 @@ def test_blocks_of_anchors_change_nothing(batch: tuple[Tensor, Tensor], elements
     parts = [torch.cat(fields) for fields in zip(*mining.blocks(x, labels, elements=elements), strict=True)]
     assert len(list(mining.blocks(x, labels, elements=elements))) >= len(labels) ** 2 // max(elements, len(labels), 1)
     for one, other in zip(whole, parts, strict=True):
-        assert_close(other.masked_fill(other == mining.NEVER, -1), one.masked_fill(one == mining.NEVER, -1), atol=1e-13)
+        assert_close(other.masked_fill(other == NEVER, -1), one.masked_fill(one == NEVER, -1), atol=1e-13)
 
 
-@given(st.integers(0, 17), st.integers(0, 17), st.integers(0, 3), st.integers(0, 1000))
-def test_bins_are_what_a_search_in_sorted_numbers_finds(count: int, columns: int, missing: int, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    bounds = torch.randint(0, 9, (3, count), generator=generator).double().sort(1).values
-    bounds[1, max(0, count - missing) :] = mining.NEVER
-    d = torch.randint(-1, 10, (3, columns), generator=generator).double()
-    d[2, columns // 2 :] = mining.NEVER
-    assert torch.equal(mining.beyond(bounds, d), torch.searchsorted(bounds, d))
-    assert torch.equal(mining.cleared(bounds, d), torch.searchsorted(bounds, d, right=True))
+@given(batches(), st.integers(1, 30))
+def test_parts_of_blocks_change_nothing(batch: tuple[Tensor, Tensor], part: int) -> None:
+    def answers() -> tuple[list[tuple[int, ...]], Shares, Tensor]:
+        triplets = chosen(semi_hard_negatives(*batch, margin=MARGIN))
+        return triplets, negative_shares(*batch, margin=MARGIN), batch_all_loss(*batch, margin=MARGIN)
+
+    whole = answers()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mining, "PART", part)
+        parts = answers()
+    assert parts[:2] == whole[:2]
+    assert_close(parts[2], whole[2], atol=1e-12)
+
+
+def test_a_batch_of_many_blocks_is_mined_as_one() -> None:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(600) % 40
+    x = torch.nn.functional.normalize(torch.randn(600, 16, generator=generator), dim=-1)
+    whole = semi_hard_negatives(x, labels)
+    d = torch.cdist(x.double(), x.double(), compute_mode="donot_use_mm_for_euclid_dist").square().float()
+    kin = labels[:, None] == labels
+    t = d[whole.anchor, whole.positive]
+    inside = (d[whole.anchor] > t[:, None]) & ~kin[whole.anchor]
+    best = d[whole.anchor].masked_fill(~inside, NEVER).amin(1)
+    assert len(whole.anchor) > 1000
+    assert_close(d[whole.anchor, whole.negative], best, atol=1e-6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mining, "BLOCK", 600 * 77)
+        assert chosen(semi_hard_negatives(x, labels)) == chosen(whole)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_of_equally_close_negatives_the_first_is_taken(dtype: torch.dtype) -> None:
+    x = torch.tensor([[0.0], [0.5], [3.0], [-0.7], [0.7], [-0.7], [9.0]], dtype=dtype)
+    labels = torch.tensor([0, 0, 1, 2, 3, 4, 1])
+    found = semi_hard_negatives(x, labels, margin=0.5)
+    assert (0, 1, 3) in chosen(found)
 
 
 def test_near_duplicates_keep_their_order() -> None:
@@ -153,3 +184,11 @@ def test_wrong_labels_are_refused() -> None:
         batch_hard(torch.zeros(2, 1), torch.zeros(2))
     with pytest.raises(ValueError, match=r"labels must have one entry for each of 2 rows; got \(3,\)"):
         batch_hard(torch.zeros(2, 1), torch.zeros(3, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("mine", [semi_hard_negatives, batch_hard, negative_shares, batch_all_loss])
+def test_embeddings_that_are_not_finite_are_refused(mine: Callable[[Tensor, Tensor], object]) -> None:
+    x = torch.zeros(4, 2)
+    x[1, 0], x[2] = torch.nan, torch.inf
+    with pytest.raises(ValueError, match=r"embeddings must have finite rows; got 2 that are not\.$"):
+        mine(x, torch.tensor([0, 0, 1, 1]))

@@ -160,6 +160,14 @@ def test_a_loss_that_is_no_number_stops_before_it_is_learned(tmp_path: Path) -> 
     assert all(map(torch.equal, weights(network), weights(small())))
 
 
+def test_embeddings_that_are_no_numbers_stop_before_they_are_mined() -> None:
+    network = small()
+    with torch.no_grad():
+        next(network.parameters()).fill_(torch.nan)
+    with pytest.raises(Diverged, match=r"train: embeddings of step 0 are not finite. Lower the learning rate."):
+        train(network, SemiHard(), feed(), steps=2)
+
+
 def test_a_log_that_was_cut_off_is_read_to_its_last_whole_line(tmp_path: Path) -> None:
     train(small(), SemiHard(), feed(), steps=3, keep=keep(tmp_path))
     log = tmp_path / "run.jsonl"
