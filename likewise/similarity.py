@@ -11,8 +11,10 @@ from torch import Tensor
 from likewise.checks import require, require_count
 
 ELEMENTS = 1 << 19  # distances of one block: 4 MB in float64, about what a core's cache holds
-STRIP = 256  # rows of a product of rows with themselves, of which only one half is taken
-MEDIAN_ROWS = 128  # whose median is the centre: of 1,800 rows it would take longer than half of their distances
+# Rows of a product of rows with themselves, of which only one half is taken. A multiple of 24, which BLAS takes at a
+# time: the columns at its edge are summed in another order, and then copies of a row would not be equally far.
+STRIP = 240
+MEDIAN_ROWS = 128  # whose median is the centre of blocks: that of 1,800 rows takes a tenth of all their distances
 QUERIES, SUPPORT = 2048, 4096  # rows of a product of `nearest`: 32 MB in float32, and enough work for one
 EXTRA = 10  # candidates beyond the k nearest
 KEPT = 2**25 - 2**12  # bytes: the largest block from whose freeing the C library of Linux learns
@@ -68,14 +70,14 @@ def distance_blocks(
     require(x.shape[-1] == y.shape[-1], "distance_blocks", "y", f"have the width of x, {x.shape[-1]}", y.shape[-1])
     require_count("distance_blocks", "elements", elements)
     keep_freed_memory()
-    kept, centre, itself = wide(torch.promote_types(x.dtype, y.dtype)), _centre(y), x is y
+    kept, centre, itself = wide(torch.promote_types(x.dtype, y.dtype)), _centre(_some(y)), x is y
     x = x.detach().double() - centre
     y = x if itself else y.detach().double() - centre
     squares_x, squares_y, minus_two_y = x.square().sum(-1, keepdim=True), y.square().sum(-1), y.mT * -2
 
     def measured(rows: slice, columns: slice) -> Float64[Tensor, "n m"]:
-        d = torch.addmm(squares_y[columns], x[rows], minus_two_y[:, columns])
-        return d.add_(squares_x[rows]).clamp_(min=0)
+        # Both squares at once: x_i and y_j in the other order have the same sum.
+        return (x[rows] @ minus_two_y[:, columns]).add_(squares_x[rows] + squares_y[columns]).clamp_(min=0)
 
     step = max(1, elements // max(len(y), 1))
     if itself and 0 < len(x) <= step:
@@ -108,10 +110,17 @@ def keep_freed_memory() -> None:
 
 
 def _centre(y: Float[Tensor, "*batch M K"]) -> Float[Tensor, "*batch 1 K"] | float:
-    """The median of rows spread evenly. Not the mean: one row far out would take the digits of all others with it."""
-    some = y.detach()[..., :: max(1, y.shape[-2] // MEDIAN_ROWS), :]
-    count = some.shape[-2]
-    return some.mT.contiguous().kthvalue(count // 2 + 1).values[..., None, :] if count else 0.0
+    """The median of the rows. Not the mean: one row that lies far out would take the digits of all others with it."""
+    count = y.shape[-2]
+    return y.detach().mT.contiguous().kthvalue(count // 2 + 1).values[..., None, :] if count else 0.0
+
+
+def _some(y: Float[Tensor, "M K"]) -> Float[Tensor, "m K"]:
+    """At most `MEDIAN_ROWS` rows, by steps of the golden ratio: no period of the rows is met."""
+    if len(y) <= MEDIAN_ROWS:
+        return y
+    turns = torch.arange(MEDIAN_ROWS, dtype=torch.float64, device=y.device) * ((5**0.5 - 1) / 2)
+    return y[(turns % 1 * len(y)).long()]
 
 
 @runtime_checkable

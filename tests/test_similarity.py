@@ -76,12 +76,24 @@ def test_distances_of_rows_with_themselves_are_mirrored(rows: int) -> None:
         assert_close(torch.cat([each for _, each in distance_blocks(x, x, elements=rows)]), d, atol=1e-13)
 
 
-def test_rows_far_out_do_not_move_the_centre() -> None:
-    x = draw(1000, 7)
-    x[::10] += 1e9
-    ((_, d),) = distance_blocks(x, x, elements=1000 * 1000)
-    near = torch.arange(1000) % 10 > 0
-    assert_close(d[near][:, near], plain_squared_distances(x[near], x[near]), atol=1e-13)  # the diagonal
+@pytest.mark.parametrize(("rows", "period"), [(1000, 10), (1800, 14), (384, 3), (4096, 32)])
+def test_rows_far_out_do_not_move_the_centre(rows: int, period: int) -> None:
+    x = draw(rows, 7)
+    near = torch.arange(rows) % period > 0
+    right = plain_squared_distances(x[near], x[near])
+    x[::period] += 1e7
+    whole = torch.cat([d for _, d in distance_blocks(x, x)])
+    assert_close(whole[near][:, near], right, atol=1e-13)  # the diagonal
+    found = squared_distances(x.float(), x.float())[near][:, near]
+    assert_close(found, plain_squared_distances(x[near].float(), x[near].float()), atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [600, 1800])
+def test_copies_of_a_row_are_equally_far(rows: int) -> None:
+    x = torch.nn.functional.normalize(draw(rows // 2, 128), dim=-1).repeat(2, 1)
+    ((_, d),) = distance_blocks(x, x, elements=rows**2)
+    away = ~torch.eye(rows // 2, dtype=torch.bool).repeat(2, 2)  # a row and its copies: rounding of what cancels
+    assert torch.equal(d[:, : rows // 2][away[:, : rows // 2]], d[:, rows // 2 :][away[:, : rows // 2]])
 
 
 def test_blocks_of_distances_keep_the_digits_of_near_duplicates() -> None:

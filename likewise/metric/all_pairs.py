@@ -8,7 +8,7 @@ from torch import Tensor
 
 from likewise.checks import require
 from likewise.metric.rates import Roc, allowed, below
-from likewise.metric.triplet import require_batch
+from likewise.metric.triplet import require_batch, require_rows
 from likewise.similarity import ELEMENTS, distance_blocks
 
 POINTS = 400  # of the curve, spaced evenly in the logarithm of FAR
@@ -53,6 +53,7 @@ def all_pairs(
     if others is not None:
         shape = tuple(embeddings.shape)
         require(others.shape == shape, where, "others", f"have the shape of embeddings, {shape}", tuple(others.shape))
+        require_rows(where, "others", others)
     _, counts = labels.unique(return_counts=True)
     ordered = 1 if others is not None else 2
     same = int((counts * (counts - 1)).sum()) // ordered

@@ -44,7 +44,7 @@ class Bounds(NamedTuple):
         held = torch.zeros(len(bounds), CELLS + 1, dtype=torch.int32, device=bounds.device)
         held.scatter_add_(1, _cells(bounds, least, scale).long(), present.int())
         fullest = int(held.max()) if len(held) else 0
-        ordered = functional.pad(bounds.masked_fill(~present, torch.nan), (0, 2 * fullest), value=torch.nan)
+        ordered = functional.pad(bounds.masked_fill(~present, torch.nan), (0, fullest), value=torch.nan)
         return cls(ordered, least, scale, held.cumsum(1, dtype=torch.int32) - held, fullest)
 
     def below(self, d: Float[Tensor, "n B"], rows: slice = slice(None)) -> Int32[Tensor, "n B"]:

@@ -3,8 +3,8 @@
 With t the squared distance to a positive and d to a negative, a negative is hard (d <= t), semi-hard (t < d < t +
 margin) or easy (d >= t + margin: its loss is 0). For every anchor the positives are sorted, never the negatives: a
 negative falls into the bin of how many positives are closer than it, and running minima and sums over the bins say for
-each positive what all negatives beyond it do. Time B^2 log n for n faces of an identity, memory a few B for each anchor
-of a block: of all up to 4,096, so that each distance is measured once for both of its ends.
+each positive what all negatives beyond it do. Time B^2 log n for n faces of an identity, memory B n and some blocks of
+distances: of all B^2 up to a batch of 4,096, so that each is measured once for both of its ends.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from likewise.similarity import ELEMENTS, distance_blocks
 
 Choose = Literal["closest", "random"]
 Fallback = Literal["skip", "farthest", "hardest"]
-BLOCK = 1 << 24  # distances that are held: 64 MB in float32, those of 4,096 rows
+WHOLE = 1 << 24  # distances of a batch up to which all are held: 64 MB in float32
 PART = ELEMENTS // 2  # distances that are worked on at a time: bins and steps have to find room beside them
 
 
@@ -62,8 +62,11 @@ class Block(NamedTuple):
         return (Block(*(field[rows] for field in self)) for rows in self.slices())
 
 
-def blocks(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"], *, elements: int = BLOCK) -> Iterator[Block]:
-    """The batch, a few anchors at a time."""
+def blocks(
+    embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"], *, elements: int | None = None
+) -> Iterator[Block]:
+    """The batch as a whole or, if it has more than `WHOLE` distances, about `elements` of them at a time."""
+    elements = elements or (WHOLE if len(labels) ** 2 <= WHOLE else PART)
     kin, present = _kin(labels)
     everyone = torch.arange(len(labels), device=labels.device)
     for rows, d in distance_blocks(embeddings, embeddings, elements=elements):
@@ -159,7 +162,8 @@ def negative_shares(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"]
     for part in (part for block in blocks(embeddings, labels) for part in block.parts()):
         count += int((part.positive * part.negative.sum(-1, keepdim=True)).sum())
         hard += _counted(part, Bounds.of(part.near).below(part.d))
-        active += _counted(part, Bounds.of(part.near + margin).reached(part.d))
+        cleared = torch.maximum(part.near + margin, torch.nextafter(part.near, torch.full_like(part.near, NEVER)))
+        active += _counted(part, Bounds.of(cleared).reached(part.d))
     share = 1 / max(count, 1)
     return Shares(hard * share, (active - hard) * share, (count - active) * share, count)
 
@@ -175,10 +179,11 @@ def _closest_beyond(block: Block) -> tuple[Int64[Tensor, "b P"], Float[Tensor, "
     """For each positive the closest negative with d > t, and d; inf where there is none.
 
     A distance carries its column in the last bits of a float64: float32 leaves 29 of them free, and of float64 itself
-    as many are taken as the columns need, so that in a batch of 2,048 two distances count as equal from 41 bits on.
+    as many are taken as the columns need. In a batch of 2,048 two such distances count as equal from 41 bits on: the
+    first row of them is taken, and the pair is left out if that one alone lies beyond the margin.
     """
     bounds, (count, width) = Bounds.of(block.near), block.d.shape
-    columns, low = torch.arange(width, device=block.d.device), (1 << width.bit_length()) - 1
+    columns, low = torch.arange(width, device=block.d.device), (1 << (width - 1).bit_length()) - 1
     finite = torch.finfo(block.d.dtype).max  # inf has no bits to spare
     least = torch.full((count, block.near.shape[1] + 1), NEVER, dtype=torch.float64, device=block.d.device)
     for rows in block.slices():

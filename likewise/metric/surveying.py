@@ -9,7 +9,7 @@ from torch import Tensor
 
 from likewise.checks import require, require_count
 from likewise.metric.rates import Roc
-from likewise.metric.triplet import require_batch
+from likewise.metric.triplet import require_batch, require_rows
 from likewise.similarity import ELEMENTS, distance_blocks, wide
 
 BINS = 1024
@@ -95,6 +95,8 @@ def shares_at(
     (0.0, 1.0)
     """
     require_batch("shares_at", embeddings, labels)
+    if others is not None:
+        require_rows("shares_at", "others", others)
     position = torch.arange(len(labels), device=labels.device)
     accepted, met = [0, 0], [0, 0]
     for rows, d in distance_blocks(embeddings, embeddings if others is None else others):

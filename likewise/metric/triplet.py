@@ -95,10 +95,16 @@ def require_margin(where: str, margin: float) -> None:
 
 
 def require_batch(where: str, embeddings: Tensor, labels: Tensor) -> None:
-    """Refuse labels that are not one whole number for each row, and rows that have no distances."""
+    """Refuse labels that are not one whole number for each row, and rows whose squared distances are no numbers."""
     whole = not (labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool)
     require(whole, where, "labels", "be whole numbers", labels.dtype)
     rows = len(embeddings)
     require(labels.shape == (rows,), where, "labels", f"have one entry for each of {rows} rows", tuple(labels.shape))
-    bad = int((~embeddings.detach().isfinite().all(-1)).sum())
-    require(bad == 0, where, "embeddings", "have finite rows", f"{bad} that are not")
+    require_rows(where, "embeddings", embeddings)
+
+
+def require_rows(where: str, name: str, rows: Float[Tensor, "N E"]) -> None:
+    """Refuse rows whose squared distances are no numbers."""
+    most = (torch.finfo(wide(rows.dtype)).max / 8) ** 0.5  # twice of it can be squared
+    bad = int((~(torch.linalg.vector_norm(rows.detach(), dim=-1, dtype=torch.float64) <= most)).sum())
+    require(bad == 0, where, name, f"have finite rows, of length up to {most:.2g}", f"{bad} that are not")

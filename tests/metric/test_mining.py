@@ -10,6 +10,7 @@ from torch import Tensor
 
 from likewise.metric import Shares, Triplets, batch_all_loss, batch_hard, mining, negative_shares, semi_hard_negatives
 from likewise.metric.bounds import NEVER
+from likewise.similarity import distance_blocks
 from tests.metric.brute import all_triplets, batches, exact_distances
 from tests.tolerance import assert_close
 
@@ -126,16 +127,48 @@ def test_a_batch_of_many_blocks_is_mined_as_one() -> None:
     labels = torch.arange(600) % 40
     x = torch.nn.functional.normalize(torch.randn(600, 16, generator=generator), dim=-1)
     whole = semi_hard_negatives(x, labels)
-    d = torch.cdist(x.double(), x.double(), compute_mode="donot_use_mm_for_euclid_dist").square().float()
+    ((_, d),) = distance_blocks(x, x, elements=x.shape[0] ** 2)
     kin = labels[:, None] == labels
     t = d[whole.anchor, whole.positive]
     inside = (d[whole.anchor] > t[:, None]) & ~kin[whole.anchor]
-    best = d[whole.anchor].masked_fill(~inside, NEVER).amin(1)
+    best = d[whole.anchor].masked_fill(~inside, NEVER).min(1)
     assert len(whole.anchor) > 1000
-    assert_close(d[whole.anchor, whole.negative], best, atol=1e-6)
+    assert torch.equal(whole.negative, best.indices)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mining, "BLOCK", 600 * 77)
+        patch.setattr(mining, "WHOLE", 600 * 77)
+        patch.setattr(mining, "PART", 600 * 50)
+        assert len(list(mining.blocks(x, labels))) == 12
         assert chosen(semi_hard_negatives(x, labels)) == chosen(whole)
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e-5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_copy_of_the_positive_is_hard(dtype: torch.dtype, noise: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(60, 128, generator=generator, dtype=torch.float64).repeat_interleave(10, 0)
+    x = centres[:300] + noise * torch.randn(300, 128, generator=generator, dtype=torch.float64)
+    x = torch.nn.functional.normalize(x, dim=-1).to(dtype).repeat(2, 1)  # row i is row i + 300, of another identity
+    found = semi_hard_negatives(x, torch.arange(600) // 10)
+    assert len(found.anchor) > 100
+    assert not ((found.positive - found.negative).abs() == 300).any()
+
+
+def test_distances_of_float64_are_told_apart_by_41_bits() -> None:
+    x = torch.full((2048, 1), 3.0, dtype=torch.float64)
+    x[:4, 0] = torch.tensor([0.0, 0.5, 1 + 2.0**-39, 1.0], dtype=torch.float64)
+    labels = torch.arange(2048)
+    labels[1] = 0
+    assert (0, 1, 3) in chosen(semi_hard_negatives(x, labels, margin=1.0))
+
+
+def test_far_distances_are_told_apart() -> None:
+    x = torch.tensor([[0.0], [2000.0], [5000.0], [4000.0]])
+    assert (0, 1, 3) in chosen(semi_hard_negatives(x, torch.tensor([0, 0, 1, 2]), margin=1e9))
+
+
+def test_a_margin_that_rounding_swallows_counts_nothing_twice() -> None:
+    x = torch.tensor([[0.0], [4096.0], [-4096.0]])  # t = d = t + margin in float32
+    assert negative_shares(x, torch.tensor([0, 0, 1]), margin=0.2) == Shares(0.5, 0.0, 0.5, 2)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -190,5 +223,11 @@ def test_wrong_labels_are_refused() -> None:
 def test_embeddings_that_are_not_finite_are_refused(mine: Callable[[Tensor, Tensor], object]) -> None:
     x = torch.zeros(4, 2)
     x[1, 0], x[2] = torch.nan, torch.inf
-    with pytest.raises(ValueError, match=r"embeddings must have finite rows; got 2 that are not\.$"):
+    message = r"embeddings must have finite rows, of length up to 6\.5e\+18; got {} that are not\.$"
+    with pytest.raises(ValueError, match=message.format(2)):
         mine(x, torch.tensor([0, 0, 1, 1]))
+    with pytest.raises(ValueError, match=message.format(4)):
+        mine(torch.eye(4) * 1e20, torch.tensor([0, 0, 1, 1]))  # whose squared distances are not finite
+    with pytest.raises(ValueError, match=r"of length up to 4\.7e\+153; got 4 that are not\.$"):
+        mine(torch.eye(4, dtype=torch.float64) * 1e160, torch.tensor([0, 0, 1, 1]))
+    mine(torch.eye(4) * 6e18, torch.tensor([0, 0, 1, 1]))

@@ -160,10 +160,13 @@ def test_a_loss_that_is_no_number_stops_before_it_is_learned(tmp_path: Path) -> 
     assert all(map(torch.equal, weights(network), weights(small())))
 
 
-def test_embeddings_that_are_no_numbers_stop_before_they_are_mined() -> None:
-    network = small()
-    with torch.no_grad():
-        next(network.parameters()).fill_(torch.nan)
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_embeddings_that_are_no_numbers_stop_before_they_are_mined(value: float) -> None:
+    class Broken(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return images.flatten(1)[:, :4] * value
+
+    network = nn.Sequential(small(), Broken())
     with pytest.raises(Diverged, match=r"train: embeddings of step 0 are not finite. Lower the learning rate."):
         train(network, SemiHard(), feed(), steps=2)
 
