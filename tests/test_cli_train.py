@@ -184,7 +184,7 @@ def test_ctrl_c_in_the_control_can_be_resumed(
     assert not (tmp_path / "m.control.jsonl").exists()
     with monkeypatch.context() as patched:
         patched.setattr(door, "progress_bar", pressing("control, step 2,"))
-        assert run(str(faces), *base(tmp_path, *again)) == 130
+        assert run(str(faces), *base(tmp_path, *again, "--resume")) == 130
     shown = capsys.readouterr()
     assert "Stopped in the control; the same command with --resume goes on." in shown.err
     assert "v2-v1" not in shown.out

@@ -62,7 +62,7 @@ def own_network(text: str, where: str, some: "Examples") -> "tuple[nn.Module, Pr
     from likewise.data import Preparation
 
     made = function_of(text, where, "model")()
-    rows, columns, channels = some.read(0).shape
+    rows, columns, channels = some.first().shape
     network, preparation = made if isinstance(made, tuple) else (made, Preparation((rows, columns), channels))
     right = isinstance(network, nn.Module)
     require(right, where, "model", "be a function that returns a torch.nn.Module", type(network).__name__)

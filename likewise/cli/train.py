@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -100,6 +100,7 @@ def train(
     from likewise.training import (
         Diverged,
         Plan,
+        StoredVectors,
         beside,
         compare_fitted,
         fit,
@@ -107,15 +108,24 @@ def train(
         joined_ranks,
         old_width,
         open_older,
+        read_records,
+        unfinished,
         unseen,
     )
 
     require(out.parent.is_dir(), "train", "--out", "be in a folder that exists", repr(str(out)))
+    require(not out.is_dir(), "train", "--out", "be a file", repr(str(out)))
+    left = None if resume else unfinished(out)
+    hint = "Go on with --resume, or remove it to begin anew."
+    require(left is None, "train", "--out", "have no interrupted run beside it", left, hint)
+    require(0 < far < 1, "train", "--far", "be between 0 and 1", far)
     require(compare is None or harmonic_with is not None, "train", "--compare", "go with --harmonic-with", compare)
     older = open_older(harmonic_with) if harmonic_with else None
     first = load_network(start) if start else None
     some = _examples(data, people, held_out if objective == "classifier" else 0.0, fold)
     others = unseen(_examples(compare, "all", 0.0, 0), some) if compare else None
+    if others and isinstance(older, StoredVectors):
+        older.of(others)  # refused now, not after all training
     count = _steps(steps, epochs, some, identities * faces + random)
     default_dim = old_width(older) if older else first.network.embedding_dim if first else 128
     plan = Plan(
@@ -181,6 +191,9 @@ def train(
                     fitted, older, others, control=control, far=far, workers=processes, progress=last
                 )
     except (Diverged, CollapseError) as error:
+        logs = [log for log in (beside(out, "head.jsonl"), beside(out, "jsonl")) if log.is_file()]
+        if ranks.writes and logs:
+            _draw(read_records(max(logs, key=lambda log: log.stat().st_mtime)), some, plan, out)
         print(f"likewise: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
     if ranks.writes:
@@ -252,13 +265,21 @@ def _size(text: str | None) -> tuple[int, int] | None:
     return int(rows), int(columns)
 
 
-def _show(fitted: "Fitted", some: "Examples", plan: "Plan", out: Path, found: "Versions | None", as_json: bool) -> None:
+def _draw(records: "Sequence[Record]", some: "Examples", plan: "Plan", out: Path) -> Path:
+    """The learning curve beside a network."""
     from likewise.reports.curves import learning_curve
     from likewise.training import beside
 
-    records = fitted.trained.records
     picture = beside(out, "svg")
     picture.write_text(learning_curve(records, title=f"{plan.network} on {some.title}"))
+    return picture
+
+
+def _show(fitted: "Fitted", some: "Examples", plan: "Plan", out: Path, found: "Versions | None", as_json: bool) -> None:
+    from likewise.training import beside
+
+    records = fitted.trained.records
+    picture = _draw(records, some, plan, out)
     skipped = list(dict.fromkeys([*some.skipped, *fitted.trained.skipped]))
     result = {
         "network": str(out) if fitted.hash else None,
@@ -293,7 +314,7 @@ def _show(fitted: "Fitted", some: "Examples", plan: "Plan", out: Path, found: "V
 def _list_skipped(skipped: "list[Skipped]", file: Path) -> None:
     if not skipped:
         return
-    file.write_text("".join(f"{item}\t{why}\n" for item, why in skipped))
+    file.write_text("".join(f"{item}\t{why}\n" for item, why in skipped), errors="surrogateescape")
     print(f"Skipped {len(skipped):,} files; all are in {file}")
     for item, why in skipped[:SHOWN]:
-        print(f"  {item}: {why}")
+        print(f"  {item}: {why}".encode(errors="replace").decode())  # names of files need not be UTF-8

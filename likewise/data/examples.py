@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -11,8 +12,8 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from likewise.checks import require, require_count
-from likewise.data.pictures import Pixels
+from likewise.checks import refuse, require, require_count
+from likewise.data.pictures import Pixels, Unreadable
 
 
 class Skipped(NamedTuple):
@@ -78,6 +79,17 @@ class Examples:
     def read(self, index: int, *, least: int | None = None) -> Pixels:
         """The pixels of image i; `likewise.data.Unreadable` if they cannot be had."""
         return self.source.read(index, least=least)
+
+    def first(self) -> Pixels:
+        """The first image that can be read; refused if there is none."""
+        found = None
+        for index in range(len(self)):
+            with suppress(Unreadable):
+                found = self.read(index)
+                break
+        if found is None:
+            refuse("Examples.first", "examples", "have an image that can be read", f"none of {len(self):,}")
+        return found
 
     def rows(self, items: Iterable[str]) -> list[int]:
         """Where items stand; an unknown one is refused."""

@@ -11,7 +11,7 @@ from likewise.checks import require, require_count
 from likewise.metric.triplet import require_margin
 
 NEAR_MARGIN = 0.05  # share of the margin within which a loss is stuck at it
-ADVICE = "Take semi-hard negatives, a smaller learning rate or larger batches, and go on from a checkpoint before this."
+ADVICE = "Train again with a smaller learning rate, larger batches or, if they were the hardest, semi-hard negatives."
 
 
 class CollapseError(RuntimeError):

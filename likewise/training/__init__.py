@@ -3,7 +3,7 @@
 from likewise.training.caching import backward_in_chunks
 from likewise.training.checkpoints import checkpoint_settings
 from likewise.training.embedding import Embedded, embed_examples
-from likewise.training.fitting import Fitted, Plan, beside, fit
+from likewise.training.fitting import Fitted, Plan, beside, fit, unfinished
 from likewise.training.loop import Diverged, Feed, Keep, Trained, train
 from likewise.training.objectives import (
     Classes,
@@ -66,5 +66,6 @@ __all__ = [
     "open_older",
     "read_records",
     "train",
+    "unfinished",
     "unseen",
 ]

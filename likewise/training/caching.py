@@ -31,11 +31,7 @@ def backward_in_chunks(
 
     Paper: Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup, arXiv 2101.06983, section 3.2.
     """
-    require_count("backward_in_chunks", "chunk", chunk)
-    for name, module in network.named_modules():
-        if isinstance(module, _BatchNorm) and module.training:
-            hint = 'Build the network with norm="lrn", or take the whole batch at once.'
-            refuse("backward_in_chunks", "network", "have no BatchNorm in training", name, hint)
+    require_chunks(network, chunk)
     parts, chances = [], []
     with torch.no_grad():
         for part in images.split(chunk):
@@ -52,3 +48,12 @@ def backward_in_chunks(
             torch.set_rng_state(chance)
             network(part).backward(rows)
     return loss.detach(), embeddings.detach()
+
+
+def require_chunks(network: nn.Module, chunk: int) -> None:
+    """Refuse a network that would learn something else from chunks than from their batch."""
+    require_count("backward_in_chunks", "chunk", chunk)
+    for name, module in network.named_modules():
+        if isinstance(module, _BatchNorm) and module.training:
+            hint = 'Build the network with norm="lrn", or take the whole batch at once.'
+            refuse("backward_in_chunks", "network", "have no BatchNorm in training", name, hint)

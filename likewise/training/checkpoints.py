@@ -18,24 +18,22 @@ def save_checkpoint(
     optimiser: torch.optim.Optimizer,
     step: int,
     settings: Mapping,
-    watched: Mapping,
+    seen: Mapping,
 ) -> None:
-    """Weights, what the objective learned, the optimiser's memory, chance, what the guard saw, and the step."""
+    """Weights, what the objective learned, the optimiser's memory, chance, what was seen on the way, and the step."""
     tensors = {f"network.{key}": tensor for key, tensor in network.state_dict().items()}
     tensors |= {f"objective.{key}": tensor for key, tensor in objective.state_dict().items()}
     for number, state in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{number}.{key}": torch.as_tensor(value) for key, value in state.items()}
     tensors["chance"] = torch.get_rng_state()
-    save_tensors(
-        path, tensors, {"kind": "checkpoint", "step": step, "settings": dict(settings), "watched": dict(watched)}
-    )
+    save_tensors(path, tensors, {"kind": "checkpoint", "step": step, "settings": dict(settings), **seen})
 
 
 def load_checkpoint(
     path: Path, network: nn.Module, objective: nn.Module, optimiser: torch.optim.Optimizer, settings: Mapping
-) -> tuple[int, dict[str, Any]]:
-    """Put back what `save_checkpoint` wrote; gives the step that comes next, and what the guard
-    has seen. Other settings are refused.
+) -> tuple[int, dict[str, Any], list[list[str]]]:
+    """Put back what `save_checkpoint` wrote; gives the step that comes next, what the guard has seen, and which files
+    were skipped. Other settings are refused.
     """
     tensors, facts = load_tensors(path, kind="checkpoint")
     for name, value in settings.items():
@@ -49,7 +47,7 @@ def load_checkpoint(
         states.setdefault(int(number), {})[name] = tensor
     optimiser.load_state_dict({**optimiser.state_dict(), "state": states})
     torch.set_rng_state(tensors["chance"])
-    return int(facts["step"]), facts["watched"]
+    return int(facts["step"]), facts["watched"], facts.get("skipped", [])  # older files have no such list
 
 
 def checkpoint_settings(path: Path) -> dict[str, Any]:

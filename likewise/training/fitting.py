@@ -1,6 +1,7 @@
 """One call from examples to a file: a plan says everything that a run depends on."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,6 +12,7 @@ from likewise.checks import require, require_choice, require_count
 from likewise.data import Augmentation, Batches, Examples, Preparation, Shuffled
 from likewise.data.batches import Drawn
 from likewise.metric import CollapseGuard, IdentitySampler
+from likewise.metric.triplet import require_margin
 from likewise.networks import (
     Network,
     Saved,
@@ -21,7 +23,8 @@ from likewise.networks import (
     save_network,
 )
 from likewise.networks.facenet import FaceNet
-from likewise.training.loop import Feed, Keep, Trained, train
+from likewise.training.checkpoints import checkpoint_settings
+from likewise.training.loop import Feed, Keep, Trained, require_trainable, train
 from likewise.training.objectives import Classes, Harmonic, Logits, SemiHard
 from likewise.training.phases import Later, joined, layer_alone
 from likewise.training.ranks import RankRows, Ranks
@@ -31,6 +34,7 @@ from likewise.training.schedules import AdaGrad, Cosine, Schedule
 # The paper's networks have no BatchNorm. On LFW, in batches of 56, the mean squared distance of NNS2's embeddings fell
 # to 0.01 in 8 steps at 1e-3, and rose to 1.4 in 24 steps at this.
 UNNORMED_PEAK = 1e-4
+LARGEST_UNASKED = 256 * 256  # pixels of images that are taken as they are: a batch of photographs would fill memory
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ class Plan:
         require_count("Plan", "steps", self.steps)
         require_count("Plan", "head_steps", self.head_steps, least=0)
         require(self.rate is None or self.rate > 0, "Plan", "rate", "be positive", self.rate)
+        require_margin("Plan", self.margin)
 
     @property
     def images(self) -> int:
@@ -131,6 +136,11 @@ def fit(
     for name, given in (("harmonic", harmonic), ("start", start)):
         alone = given is None or plan.objective != "classifier"
         require(alone, "fit", name, "be left out for a classifier, which has no embeddings to keep", "vectors")
+    triplets = harmonic is None or plan.objective == "triplet"
+    require(triplets, "fit", "objective", "be triplet in harmony with another network", plan.objective)
+    last = plan.head_steps + plan.steps
+    for step in snapshots:
+        require(0 < step <= last, "fit", "snapshots", f"be of the {last} steps", step)
     network, options = planned_network(some, plan, start)
     preparation = planned_preparation(some, plan, network, start)
     objective: nn.Module = harmonic or planned_objective(some, plan)
@@ -174,6 +184,7 @@ class Course:
     def run(self, network: Network, *, resume: bool) -> Trained:
         """Both parts; a part that a resumed run has behind it is only read."""
         first, head, stops = Trained((), finished=True), self.plan.head_steps, False
+        require_trainable(network, self.plan.chunk)  # before anything of an older run is lost
         for name in ("head.checkpoint", "checkpoint"):
             if not resume:  # or, if this run is cut off early, the next would resume what an older one has left
                 beside(self.out, name).unlink(missing_ok=True)
@@ -229,6 +240,18 @@ def beside(out: Path, end: str) -> Path:
     return out.with_name(f"{out.name.removesuffix('.safetensors')}.{end}")
 
 
+def unfinished(out: Path) -> str | None:
+    """What an interrupted run to `out`, or of its control, has left, if anything: where it stands and in which file."""
+    for name in ("head.checkpoint", "checkpoint", "control.head.checkpoint", "control.checkpoint"):
+        path = beside(out, name)
+        with suppress(ValueError, OSError):  # nothing is lost with a file that cannot be read
+            left = checkpoint_settings(path)
+            steps = left["head_steps"] if "head" in name else left["steps"]
+            if left["step"] < steps:
+                return f"step {left['step']} of {steps} in {path}"
+    return None
+
+
 def planned_network(some: Examples, plan: Plan, start: Saved | None = None) -> tuple[Network, dict[str, Any]]:
     """A new network, or one that begins with the weights of another, and the options with which it was built.
 
@@ -236,7 +259,7 @@ def planned_network(some: Examples, plan: Plan, start: Saved | None = None) -> t
     over: it may even have another width.
     """
     if plan.objective == "classifier":
-        channels, classes = some.read(0).shape[2], len(some.identities)
+        channels, classes = some.first().shape[2], len(some.identities)
         return build_classifier(plan.network, channels=channels, num_classes=classes, seed=plan.seed), {}
     if start:
         require(start.name == plan.network, "fit", "network", f"be that of the start, {start.name}", plan.network)
@@ -247,7 +270,7 @@ def planned_network(some: Examples, plan: Plan, start: Saved | None = None) -> t
         require(not plan.head_steps, "fit", "head_steps", "be 0 without a start", plan.head_steps)
     options: dict[str, Any] = {**(start.options if start else {}), "embedding_dim": plan.embedding_dim}
     if not start and not plan.network.startswith("nn"):
-        options["channels"] = some.read(0).shape[2]
+        options["channels"] = some.first().shape[2]
     network = build_network(plan.network, options, seed=plan.seed)
     if start:
         anew = embedding_layer(network) if plan.head_steps else None
@@ -264,7 +287,9 @@ def planned_preparation(some: Examples, plan: Plan, network: Network, start: Sav
     elif isinstance(network, FaceNet):
         own = Preparation(network.size)
     else:
-        rows, columns, channels = some.read(0).shape
+        rows, columns, channels = some.first().shape
+        asked = plan.size is not None or rows * columns <= LARGEST_UNASKED
+        require(asked, "fit", "size", "be given where images are larger than 256 x 256", f"{rows} x {columns}")
         return Preparation(plan.size or (rows, columns), channels)
     require(plan.size in (None, own.size), "fit", "size", f"be that of {plan.network}, {own.size}", plan.size)
     return own
@@ -283,6 +308,8 @@ def planned_batches(some: Examples, plan: Plan) -> Drawn:
     """Which rows each step takes."""
     if plan.objective != "triplet":
         return Shuffled(len(some), min(plan.images, len(some)), plan.seed)
+    count = len(some.identities)
+    require(count > 1, "fit", "examples", "have two identities, for there to be negatives", count)
     sampler = IdentitySampler(
         some.labels, identities=plan.identities, faces=plan.faces, random=plan.random, seed=plan.seed
     )
@@ -291,4 +318,4 @@ def planned_batches(some: Examples, plan: Plan) -> Drawn:
 
 def planned_augmentation(some: Examples) -> Augmentation:
     """Mirrored faces are faces; mirrored digits are not digits."""
-    return Augmentation(mirror=0.0) if some.read(0).shape[2] == 1 else Augmentation()
+    return Augmentation(mirror=0.0) if some.first().shape[2] == 1 else Augmentation()

@@ -13,11 +13,11 @@ from torch import nn
 
 from likewise.checks import require_count
 from likewise.data import Batch, Skipped
-from likewise.metric import CollapseGuard, collapse, negative_shares
-from likewise.training.caching import backward_in_chunks
+from likewise.metric import CollapseError, CollapseGuard, collapse, negative_shares
+from likewise.training.caching import backward_in_chunks, require_chunks
 from likewise.training.checkpoints import load_checkpoint, save_checkpoint
 from likewise.training.ranks import Ranks
-from likewise.training.records import Record, records_before, rewind
+from likewise.training.records import Record, records_before, require_records, rewind
 from likewise.training.schedules import Cosine, Schedule
 
 MARGIN = 0.2  # of the shares in the records, so that runs compare whatever they were trained for
@@ -99,19 +99,24 @@ def train(
         run = _Run(network.train(), objective.train(), schedule, steps, chunk, keep, guard, Ranks.here(), seed)
         records = run.resume() if resume else run.start()
         run.ranks.check_alike(run.step, network, objective)
-        skipped: dict[Skipped, None] = {}
         stopped = False
         batches = feed.since(run.step)
         while run.step < steps and not stopped:
             batch = run.ranks.batch(next(batches))
             record = run.take(batch)
             records.append(record)
-            skipped |= dict.fromkeys(batch.skipped)
             stopped = any(run.ranks.all(bool(watch and watch(record))))
-            if keep and run.ranks.writes and (stopped or run.step == steps or run.step % keep.every == 0):
+            if keep and run.ranks.writes and (stopped or run.step == steps or run.due(keep.every)):
                 run.save()
         run.ranks.all(None)  # nobody goes on, or resumes, before the files are there
-    return Trained(tuple(records), run.step == steps, tuple(skipped))
+    return Trained(tuple(records), run.step == steps, tuple(run.skipped))
+
+
+def require_trainable(network: nn.Module, chunk: int | None) -> None:
+    """Refuse a network that `train` would refuse, before anything is written or removed."""
+    Ranks.here().check(network)
+    if chunk is not None:
+        require_chunks(network.train(), chunk)
 
 
 class _Run:
@@ -127,10 +132,11 @@ class _Run:
         ranks: Ranks,
         seed: int,
     ) -> None:
-        ranks.check(network)
+        require_trainable(network, chunk)
         self.network, self.objective, self.schedule, self.steps = network, objective, schedule, steps
         self.chunk, self.keep, self.guard, self.step = chunk, keep, guard, 0
         self.ranks, self.seed = ranks, seed
+        self.skipped: dict[Skipped, None] = {}
         learned = [weight for module in (network, objective) for weight in module.parameters() if weight.requires_grad]
         self.optimiser = schedule.optimiser(learned)
         self.device = next(network.parameters()).device
@@ -142,16 +148,23 @@ class _Run:
         if self.keep is None or not self.keep.checkpoint.is_file():
             return self.start()
         modules = self.network, self.objective
-        self.step, watched = load_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.keep.plain)
+        step, watched, skipped = load_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.keep.plain)
+        require_records(self.keep.log, step)
+        self.step, self.skipped = step, {Skipped(*each): None for each in skipped}
         if self.guard:
             self.guard.load_state_dict(watched)
         return (rewind if self.ranks.writes else records_before)(self.keep.log, self.step)
+
+    def due(self, every: int) -> bool:
+        """Whether it is time for a checkpoint. Not while embeddings collapse: the one before that is worth more."""
+        return self.step % every == 0 and not (self.guard and self.guard.streak)
 
     def save(self) -> None:
         assert self.keep is not None
         modules = self.network, self.objective
         watched = self.guard.state_dict() if self.guard else {}
-        save_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.step, self.keep.plain, watched)
+        seen = {"watched": watched, "skipped": [list(each) for each in self.skipped]}
+        save_checkpoint(self.keep.checkpoint, *modules, self.optimiser, self.step, self.keep.plain, seen)
 
     def take(self, batch: Batch) -> Record:
         """One step, and its line in the log."""
@@ -160,6 +173,7 @@ class _Run:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad()
+        self.skipped |= dict.fromkeys(batch.skipped)
         self.ranks.seed(self.seed * self.steps + self.step, own=True)
         loss, embeddings = self._backward(batch)
         self.ranks.add_gradients(self.network)
@@ -167,21 +181,27 @@ class _Run:
             raise Diverged(f"train: the loss of step {self.step} is {loss}. Lower the learning rate.")
         self.optimiser.step()
         shares = negative_shares(embeddings, batch.labels.to(self.device), margin=MARGIN)
-        found = self._spread(embeddings, loss)
+        found, collapsed = self._spread(embeddings, loss)
         facts = *shares[:3], *found, time.perf_counter() - started
         record = Record(self.step, loss, rate, len(batch.rows), *facts)
         self.step += 1
         if self.keep and self.ranks.writes:
             with self.keep.log.open("a") as log:
                 log.write(record.to_line())
+        if collapsed:
+            raise collapsed
         return record
 
-    def _spread(self, embeddings: torch.Tensor, loss: float) -> tuple[float, float]:
-        """Mean distance and effective rank; the guard, if there is one, may stop the run here."""
+    def _spread(self, embeddings: torch.Tensor, loss: float) -> tuple[tuple[float, float], CollapseError | None]:
+        """Mean distance and effective rank, and why the guard, if there is one, stops the run after this step."""
         if len(embeddings) < 2:
-            return 0.0, 0.0
-        found = self.guard.check(embeddings, active_loss=loss) if self.guard else collapse(embeddings)
-        return found.mean_distance, found.effective_rank
+            return (0.0, 0.0), None
+        stops = None
+        try:
+            found = self.guard.check(embeddings, active_loss=loss) if self.guard else collapse(embeddings)
+        except CollapseError as error:
+            found, stops = error.evidence[-1], error
+        return (found.mean_distance, found.effective_rank), stops
 
     def _backward(self, batch: Batch) -> tuple[float, torch.Tensor]:
         """The loss of a whole batch, its gradients by this part, and all its embeddings."""

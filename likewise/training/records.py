@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from likewise.checks import require
 from likewise.networks.weights import write_whole
 
 
@@ -45,6 +46,14 @@ def read_records(path: Path) -> list[Record]:
 def records_before(path: Path, step: int) -> list[Record]:
     """The steps before `step` in a file, which need not be there."""
     return [record for record in read_records(path) if record.step < step] if path.is_file() else []
+
+
+def require_records(path: Path, step: int) -> None:
+    """Refuse a file in which a step before `step` is missing or damaged: what follows it would be lost."""
+    found = [record.step for record in records_before(path, step)]
+    whole = not path.is_file() or found == list(range(step))
+    hint = "Mend it, or move it away to go on without it."
+    require(whole, "resume", "log", f"have a line for each of {step} steps", f"{len(found)} good ones in {path}", hint)
 
 
 def rewind(path: Path, step: int) -> list[Record]:

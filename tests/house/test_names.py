@@ -329,6 +329,7 @@ NAMES = {
         "open_older",
         "read_records",
         "train",
+        "unfinished",
         "unseen",
     ],
     "likewise.reports": ["Comparison", "Form", "compare", "compare_random"],

@@ -1,0 +1,172 @@
+"""What goes wrong around `likewise train` is said in one line, and nothing is lost by it."""
+
+import os
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from PIL import Image
+
+from likewise.data import Examples, Unreadable, open_examples
+from likewise.training import read_records, unfinished
+from tests.data.drawing import face, people
+from tests.test_cli_train import SMALL, base, door, pressing, run
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return people(tmp_path / "people", {"Ann": 4, "Bo": 3, "Cy": 3})
+
+
+def left_by(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("m.*"))}
+
+
+@pytest.mark.parametrize("network", ["resnet8", "nns2"])
+def test_a_first_image_that_is_damaged_is_skipped(network: str, root: Path, tmp_path: Path) -> None:
+    first = root / "Ann" / "Ann_0001.jpg"
+    first.write_bytes(first.read_bytes()[:700])
+    small = ["--network", network, *SMALL[2:], "--workers", "0", "--out", str(tmp_path / "m.safetensors")]
+    assert run(str(root), *small, "--steps", "2") == 0
+    assert (tmp_path / "m.skipped.txt").read_text().startswith("Ann/Ann_0001.jpg\t")
+
+
+def test_images_of_which_none_can_be_read_are_refused(root: Path) -> None:
+    some = open_examples(root)
+    for path in root.glob("*/*.jpg"):
+        path.write_bytes(path.read_bytes()[:700])
+    with pytest.raises(Unreadable):
+        some.read(0)
+    with pytest.raises(ValueError, match=r"^Examples.first: examples must have an image that can be read; got none of"):
+        some.first()
+    assert isinstance(some, Examples)
+
+
+def test_large_images_are_not_taken_as_they_are(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Image.fromarray(numpy.zeros((3000, 2000, 3), numpy.uint8)).save(root / "Ann" / "Ann_0000.png")
+    out = ["--workers", "0", "--out", str(tmp_path / "m.safetensors"), "--steps", "1"]
+    assert run(str(root), *SMALL, *out) == 2
+    message = "fit: size must be given where images are larger than 256 x 256; got 3000 x 2000."
+    assert capsys.readouterr().err == f"likewise: {message}\n"
+    assert run(str(root), *SMALL, *out, "--size", "8x9") == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--chunk", "2"], "must have no BatchNorm in training"),
+        (["--margin", "-1"], "Plan: margin must be a positive number; got -1.0"),
+        (["--margin", "nan"], "Plan: margin must be a positive number; got nan"),
+        (["--far", "7"], "--far must be between 0 and 1; got 7.0"),
+        (["--snapshots", "2,9"], "fit: snapshots must be of the 3 steps; got 9"),
+        (["--people", "1"], "fit: examples must have two identities, for there to be negatives; got 1"),
+    ],
+)
+def test_what_is_refused_loses_nothing_of_the_run_before(
+    root: Path, tmp_path: Path, wrong: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(str(root), *base(tmp_path, "--steps", "3")) == 0
+    before = left_by(tmp_path)
+    assert {"m.checkpoint", "m.jsonl", "m.safetensors", "m.svg"} <= set(before)
+    assert run(str(root), *base(tmp_path, "--steps", "3", *wrong)) == 2
+    assert message in capsys.readouterr().err
+    assert left_by(tmp_path) == before
+
+
+def test_an_interrupted_run_is_not_overwritten(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(door, "progress_bar", pressing("step 2,"))
+        assert run(str(root), *base(tmp_path, "--steps", "4")) == 130
+    before = left_by(tmp_path)
+    assert unfinished(tmp_path / "m.safetensors") == f"step 2 of 4 in {tmp_path / 'm.checkpoint'}"
+    capsys.readouterr()
+    assert run(str(root), *base(tmp_path, "--steps", "4")) == 2
+    shown = capsys.readouterr().err
+    assert "train: --out must have no interrupted run beside it; got step 2 of 4 in" in shown
+    assert "Go on with --resume, or remove it to begin anew." in shown
+    assert left_by(tmp_path) == before
+    assert run(str(root), *base(tmp_path, "--steps", "4", "--resume")) == 0
+    assert unfinished(tmp_path / "m.safetensors") is None
+    assert run(str(root), *base(tmp_path, "--steps", "4")) == 0  # a finished one may be
+
+
+def test_a_folder_is_no_place_for_a_network(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(root), *SMALL, "--out", str(tmp_path)) == 2
+    assert "train: --out must be a file" in capsys.readouterr().err
+
+
+def test_a_resumed_run_knows_what_was_skipped_before(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("Ann/Ann_0002.jpg", "Bo/Bo_0002.jpg", "Cy/Cy_0002.jpg"):
+        (root / name).write_bytes((root / name).read_bytes()[:700])
+    options = base(tmp_path, "--steps", "6", "--objective", "classes")
+    with monkeypatch.context() as patched:
+        patched.setattr(door, "progress_bar", pressing("step 5,"))
+        assert run(str(root), *options) == 130
+    listed = (tmp_path / "m.skipped.txt").read_text()
+    assert len(listed.splitlines()) == 3
+    assert run(str(root), *options, "--resume") == 0
+    assert (tmp_path / "m.skipped.txt").read_text() == listed
+
+
+def test_names_that_are_not_text_can_be_skipped(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = b"caf\xe9.jpg"
+    (root / "Ann" / os.fsdecode(name)).write_bytes(b"no image")
+    assert run(str(root), *base(tmp_path, "--steps", "1")) == 0
+    assert b"Ann/" + name + b"\t" in (tmp_path / "m.skipped.txt").read_bytes()
+    assert "  Ann/caf?.jpg: " in capsys.readouterr().out
+
+
+def test_a_log_with_a_damaged_line_is_not_cut_off(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(str(root), *base(tmp_path, "--steps", "5")) == 0
+    log = tmp_path / "m.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines[:2], "{damaged\n", *lines[3:]]))
+    before = left_by(tmp_path)
+    assert run(str(root), *base(tmp_path, "--steps", "5", "--resume")) == 2
+    message = f"resume: log must have a line for each of 5 steps; got 2 good ones in {log}. Mend it, or move it away"
+    assert message in capsys.readouterr().err
+    assert left_by(tmp_path) == before
+    log.unlink()
+    assert run(str(root), *base(tmp_path, "--steps", "5", "--resume")) == 0
+
+
+def test_harmony_is_of_triplets(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(root), *base(tmp_path, "--steps", "1")) == 0
+    old = (tmp_path / "m.safetensors").rename(tmp_path / "v1.safetensors")
+    assert run(str(root), *base(tmp_path, "--harmonic-with", str(old), "--objective", "classes")) == 2
+    message = "fit: objective must be triplet in harmony with another network; got classes."
+    assert message in capsys.readouterr().err
+
+
+def test_vectors_that_cannot_be_compared_are_refused_before_training(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = people(tmp_path / "others", {"Eli": 4, "Flo": 4})
+    vectors = torch.nn.functional.normalize(torch.ones(3, 6), dim=1).numpy()
+    numpy.savez(tmp_path / "old.npz", vectors=vectors, names=numpy.array(["Ann", "Bo", "Cy"]))
+    new = ["--harmonic-with", str(tmp_path / "old.npz"), "--compare", str(others), "--steps", "2"]
+    assert run(str(root), *base(tmp_path, *new)) == 2
+    assert "StoredVectors: names must be of identities in" in capsys.readouterr().err
+    assert left_by(tmp_path) == {}
+
+
+def test_a_run_that_collapses_leaves_its_log_its_curve_and_the_checkpoint_before(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in root.glob("*/*.jpg"):
+        path.write_bytes(face(0))  # all the same: nothing to tell apart
+    options = ["--network", "nns2", *SMALL[2:], "--workers", "0", "--no-augment", "--every", "5", "--steps", "40"]
+    assert run(str(root), *options, "--out", str(tmp_path / "m.safetensors")) == 1
+    shown = capsys.readouterr().err
+    assert "The embeddings have collapsed: " in shown
+    assert "for 20 batches in a row. Train again with a smaller learning rate" in shown
+    assert [record.step for record in read_records(tmp_path / "m.jsonl")] == list(range(20))
+    assert "<svg" in (tmp_path / "m.svg").read_text()
+    assert not (tmp_path / "m.checkpoint").exists()  # there was no step without signs of it
