@@ -148,7 +148,9 @@ def test_stored_vectors_of_other_images_are_compared_by_name() -> None:
 def test_a_far_that_the_pairs_cannot_show_is_refused(of_same_images: bool) -> None:
     labels, new = labels_of([4, 4, 4]), normal(12, 5, 1)  # 6 same pairs of each, and as many different ones
     old_labels = None if of_same_images else labels
-    with pytest.raises(ValueError, match=r"^compare_versions: far must be at least 3 / 18 different pairs; got 0\.16\."):
+    with pytest.raises(
+        ValueError, match=r"^compare_versions: far must be at least 3 / 18 different pairs; got 0\.16\."
+    ):
         compare_versions(new, new, labels, old_labels=old_labels, far=0.16, splits=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
