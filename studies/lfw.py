@@ -168,7 +168,7 @@ def render(outcomes: list[Outcome], tried: list[list[str]]) -> str:
         f"| {each.way} | {100 * each.view_1:.1f} | {each.area:.4f} | {_mean(each.folds)} | {_mean(each.fixed)} |"
         for each in found
     ]
-    lines += ["", *_by_fold(found, folds), "", _made(outcomes), ""]
+    lines += ["", _said(found), "", *_by_fold(found, folds), "", _made(outcomes), ""]
     lines += [
         "**What was tried on View 1** before the recipe was settled, one training each, with a script of like parts "
         "that is not kept (1,000 pairs: one standard error is about one point)",
@@ -177,6 +177,15 @@ def render(outcomes: list[Outcome], tried: list[list[str]]) -> str:
     lines += ["| what | accuracy | area under ROC |", "| --- | ---: | ---: |"]
     lines += [f"| {' | '.join(row)} |" for row in tried]
     return "\n".join(lines)
+
+
+def _said(found: list[Found]) -> str:
+    """Which way reaches what: the aim was 90 % on View 2, and who reads one number must know whose it is."""
+    network, _, both = (_mean(each.folds) for each in found)
+    return (
+        f"The network alone reaches {network} % on View 2, {both} % with the hand-made textures beside it. The aim was "
+        "90 %."
+    )
 
 
 def _mean(values: Sequence[float]) -> str:

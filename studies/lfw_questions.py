@@ -1,12 +1,14 @@
 """The paper's questions, asked of LFW's View 1: mining, classes or triplets, width, data, damage, clusters, upgrade.
 
-Run it as `python -m studies.lfw_questions` with LIKEWISE_LFW set. Every training starts from scratch and sees the same
-number of images; people of the test are in none. It goes on where it was stopped, question by question.
+Run it as `python -m studies.lfw_questions` with LIKEWISE_LFW set. Every training but those of the upgrade starts from
+scratch and sees the same number of images; people of the test are in none. It goes on where it was stopped, question by
+question.
 """
 
 import io
 import json
 import os
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -35,6 +37,13 @@ IMAGES = 40_000  # that each training sees
 FAR = 0.01
 UPGRADE = "harmonic upgrade"
 BARE = "trained for, without BatchNorm"
+UPGRADED = (
+    f"v1 is half as wide as the others and saw {IMAGES // 4:,} images. v2 and the control start from the network that "
+    f"was trained with every triplet, get a new last layer and see {IMAGES // 2:,} images more, all layers learning "
+    "from the first step on: the steps in which the new layer learns alone, which `likewise train --harmonic-with` "
+    "takes with `--start`, are left out. Besides v1 one more thing differs: a pair with no negative beyond its "
+    "positive takes its farthest one in v2 and is left out in the control."
+)
 
 OBJECTIVES: dict[str, Callable[[int, int], nn.Module]] = {
     "random triplets": lambda dim, people: RandomTriplets(),
@@ -136,7 +145,8 @@ def usual(data: Data, images: int) -> FaceNetwork:
 def upgraded(data: Data, start: FaceNetwork, old: Tensor | None, images: int) -> FaceNetwork:
     """A network with a new last layer, trained in harmony with the vectors that an old one has of the same faces.
 
-    Without old vectors it is the control: the same start, steps and triplets, but of new vectors only.
+    All layers learn from the first step on. Without old vectors it is the control: the same start, steps and images,
+    and semi-hard triplets of new vectors only, of which those without a negative beyond the positive are left out.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -277,25 +287,36 @@ def answers(data: Data, question: str, images: int) -> list[Answer]:
 QUESTIONS = (*TRAINED_FOR, "embedding width (Table 5)", "people (Table 6)", "damage and clusters", UPGRADE)
 
 
-def render(found: list[Answer]) -> str:
-    """One table for each question."""
+def render(found: list[Answer], seconds: float | None = None) -> str:
+    """One table for each question, and how long all of them took, if it is known."""
     lines = [
-        f"View 1; every network started from scratch and saw {IMAGES:,} images; accuracy by ten folds, VAL at "
-        "a FAR of 1 %. Where nothing else is said it was trained with every triplet of a batch, to 128 numbers, on "
-        "everybody."
+        f"View 1; every network but those of the harmonic upgrade started from scratch and saw about {IMAGES:,} "
+        "images; accuracy by ten folds, VAL at a FAR of 1 %. Where nothing else is said it was trained "
+        "with every triplet of a batch, to 128 numbers, on everybody."
     ]
+    if seconds is not None:
+        lines[0] += f" All of it took {seconds / 60:.0f} minutes on one thread."
     for question, group in groupby(found, key=lambda answer: answer.question):
         lines += ["", f"| {question} | accuracy | area under ROC | VAL | |", "| --- | ---: | ---: | ---: | --- |"]
         for each in group:
             numbers = f"{100 * each.accuracy:.1f} | {each.area:.4f} | {100 * each.val:.1f}"
             lines.append(f"| {each.case} | {numbers} | {each.note} |")
+        if question == UPGRADE:
+            lines += ["", UPGRADED]
     return "\n".join(lines)
 
 
 def read(path: Path) -> dict[str, list[Answer]]:
     """The answers of a file, by what was asked."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return {question: [Answer(**each) for each in found] for question, found in map(json.loads, lines)}
+    return {question: [Answer(**each) for each in found] for question, found, *_ in map(json.loads, lines)}
+
+
+def seconds_of(path: Path) -> float | None:
+    """How long all questions took; none, if it was not noted of each."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    known = {question: rest[0] for question, _, *rest in map(json.loads, lines) if rest}
+    return sum(known.values()) if known.keys() == set(QUESTIONS) else None
 
 
 def main(
@@ -321,12 +342,15 @@ def main(
         torch.set_num_threads(1)
         data = opened(os.environ[study.VARIABLE])
         for question in left:
+            started = time.perf_counter()
             found = [asdict(answer) for answer in answers(data, question, images)]
+            seconds = round(time.perf_counter() - started, 1)
             with numbers.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([question, found]) + "\n")
+                file.write(json.dumps([question, found, seconds]) + "\n")
             console.print(f"{question}: answered", highlight=False)
     saved = read(numbers)
-    region = render([answer for question in QUESTIONS for answer in saved.get(question, [])])
+    shown = [answer for question in QUESTIONS for answer in saved.get(question, [])]
+    region = render(shown, seconds_of(numbers))
     if out == study.RESULTS:
         page = study.PAGE.read_text(encoding="utf-8")
         write_page(study.PAGE, study.filled(page, region, marks=(BEGIN, END)))

@@ -161,6 +161,37 @@ def test_images_of_the_training_are_warned_of(place: Path, capsys: pytest.Captur
         assert "trained on" not in capsys.readouterr().err
 
 
+def test_a_damaged_checkpoint_beside_the_network_is_only_warned_of(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.safetensors").write_bytes((place / "m.safetensors").read_bytes())
+    (tmp_path / "m.checkpoint").write_bytes((place / "m.checkpoint").read_bytes()[:100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        found = shown(tmp_path, capsys, str(place / "faces"), "--far", "0.1")
+        assert found["rates"] == shown(place, capsys, str(place / "faces"), "--far", "0.1")["rates"]
+        arguments = ["evaluate", str(tmp_path / "m.safetensors"), str(place / "others"), "--far", "0.1"]
+        assert run(*arguments, "--workers", "0") == 0
+    error = capsys.readouterr().err
+    assert "evaluate: whether the network was trained on these images is not known. load_checkpoint: path" in error
+
+
+def test_what_is_left_out_is_said_as_far_as_it_is_known(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = people(tmp_path / "faces", {"Ann": 4, "Bo": 4, "Cy": 4, "Di": 4})
+    names = sorted(path.relative_to(tmp_path).as_posix() for path in root.rglob("*.jpg"))
+    same = [int(Path(a).parent == Path(b).parent) for a, b in combinations(names, 2)]
+    lines = [f"{a}\t{b}\t{kind}\n" for (a, b), kind in zip(combinations(names, 2), same, strict=True)]
+    (tmp_path / "mine.tsv").write_text("".join(lines))
+    damaged = root / "Bo" / "Bo_0002.jpg"
+    damaged.write_bytes(damaged.read_bytes()[:400])
+    for data, more in (("faces", ""), ("mine.tsv", ", with 15 listed pairs")):
+        arguments = ["evaluate", str(place / "m.safetensors"), str(tmp_path / data), "--far", "0.2", "--workers", "0"]
+        assert run(*arguments) == 0
+        assert f"left out: 1 unreadable{more}" in capsys.readouterr().out.splitlines()
+
+
 def test_tables_that_train_go_on_after_ctrl_c(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -142,6 +142,7 @@ def test_harmony_with_a_network_or_with_its_vectors(faces: Path, tmp_path: Path)
     assert len({by_network[0], by_vectors[0], alone[0]}) == 3
 
 
+@pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 def test_an_upgrade_is_compared_with_its_control(
     faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,14 +153,14 @@ def test_an_upgrade_is_compared_with_its_control(
     capsys.readouterr()
     upgrade = ["--harmonic-with", str(tmp_path / "v1.safetensors"), "--start", str(tmp_path / "v2.safetensors")]
     batch = ["--identities", "3", "--faces", "3", "--random", "2", "--workers", "0", "--seed", "7"]
-    new = [*upgrade, *batch, "--compare", str(others), "--far", "0.2", "--out", str(tmp_path / "new.safetensors")]
+    new = [*upgrade, *batch, "--compare", str(others), "--far", "0.8", "--out", str(tmp_path / "new.safetensors")]
     assert run(str(faces), *new, "--steps", "5", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["steps"] == 7  # a quarter more, of the embedding layer alone
     assert load_network(tmp_path / "new.safetensors").network.embedding_dim == 6
     assert load_network(tmp_path / "new.control.safetensors").hash != shown["hash"]
     versions = shown["versions"]
-    assert versions["far"] == 0.2
+    assert versions["far"] == 0.8
     assert versions["pairs"] > 3
     assert versions["price"] == versions["control"]["val"] - versions["new"]["val"]
     assert set(versions["control_mixed"]) == set(versions["old"]) >= {"val", "accuracy", "val_kept", "far_kept"}
@@ -167,17 +168,20 @@ def test_an_upgrade_is_compared_with_its_control(
     lines = capsys.readouterr().out.splitlines()
     for name, key in (("v2-v2", "new"), ("v2-v1", "mixed"), ("v1-v1", "old"), ("control: v2-v1", "control_mixed")):
         [line] = [line for line in lines if line.startswith(f"{name}  ")]
-        assert f"{versions[key]['val']:.4f} ±" in line
+        assert line.split(name)[1].split()[:2] == [str(versions[key]["pairs"]), f"{versions[key]['val']:.4f}"]
         assert line.endswith(f"{versions[key]['val_kept']:.4f}, {versions[key]['far_kept']:.4f}")
+    assert run(str(faces), *new, "--steps", "5", "--resume", "--far", "0.5") == 2
+    assert "compare_versions: far must be at least 3 / 4 different pairs; got 0.5." in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 def test_ctrl_c_in_the_control_can_be_resumed(
     faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    others = people(tmp_path / "others", {"Eli": 4, "Flo": 4})
+    others = people(tmp_path / "others", {"Eli": 6, "Flo": 6})
     assert run(str(faces), *base(tmp_path, "--steps", "1")) == 0
     old = (tmp_path / "m.safetensors").rename(tmp_path / "v1.safetensors")
-    again = ["--harmonic-with", str(old), "--compare", str(others), "--steps", "3", "--seed", "2"]
+    again = ["--harmonic-with", str(old), "--compare", str(others), "--far", "0.8", "--steps", "3", "--seed", "2"]
     with monkeypatch.context() as patched:
         patched.setattr(door, "progress_bar", pressing("step 1,"))
         assert run(str(faces), *base(tmp_path, *again)) == 130

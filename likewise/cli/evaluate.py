@@ -190,10 +190,19 @@ def _trained(
 
 
 def _warn_of_training_images(model: Path, some: "Examples") -> None:
+    """Warn if the checkpoint beside a network says that it was trained on these images; no rate depends on it."""
     from likewise.training import beside, checkpoint_settings
 
     file = beside(model, "checkpoint")
-    if file.is_file() and checkpoint_settings(file).get("data") == some.fingerprint:
+    if not file.is_file():
+        return
+    try:
+        known = checkpoint_settings(file).get("data") == some.fingerprint
+    except (ValueError, OSError) as error:
+        text = f"evaluate: whether the network was trained on these images is not known. {error}"
+        warnings.warn(text, stacklevel=2)
+        return
+    if known:
         text = "evaluate: these are the images that the network was trained on; the rates say nothing of other people."
         warnings.warn(text, stacklevel=2)
 
@@ -248,10 +257,11 @@ def _text(found: "Evaluation") -> str:
     head = f"{found.data}, {found.protocol}: {found.images:,} images of {found.identities:,} identities{mirror}"
     worst = [
         f"  {pair.distance:.4f}  {pair.first}  {pair.second}"
-        for name, pairs in (("same", found.worst_same), ("different", found.worst_different))
-        for pair in pairs[:SHOWN]
+        for kind in (found.worst_same, found.worst_different)
+        for pair in kind[:SHOWN]
     ]
-    missing = [f"left out: {len(found.skipped):,} unreadable, with {found.left_out:,} pairs"] if found.skipped else []
+    pairs = f", with {found.left_out:,} listed pairs" if found.left_out else ""  # of all pairs they are not counted
+    missing = [f"left out: {len(found.skipped):,} unreadable{pairs}"] if found.skipped else []
     note = "thresholds and distances are squared Euclidean distances; +- is a standard error"
     shown = ["", f"worst same pairs, then different ones ({SHOWN} each)", *worst] if worst else []
     return "\n".join([head, aligned(lines), note, *missing, *shown])

@@ -23,11 +23,10 @@ def versions_json(found: "Versions") -> dict[str, Any]:
 
 
 def show_versions(found: "Versions", title: str) -> None:
-    """A table, and what it says."""
-    print(f"\n{title}: {found.pairs:,} same and as many different pairs of identities not trained on")
-    print(
-        f"{'':16}{f'VAL at FAR {found.far:g}':>22}{'accuracy':>18}{'VAL, FAR at v1`s threshold':>30}".replace("`", "'")
-    )
+    """A table, and what it says. With stored vectors only, each row has pairs of its own, so it says how many."""
+    print(f"\n{title}: as many same as different pairs of identities not trained on")
+    kept = "VAL, FAR at v1's threshold"
+    print(f"{'':16}{'same pairs':>12}{f'VAL at FAR {found.far:g}':>22}{'accuracy':>18}{kept:>30}")
     for key, name in NAMES.items():
         match = getattr(found, key)
         if match is not None:
@@ -36,7 +35,8 @@ def show_versions(found: "Versions", title: str) -> None:
                 f"{rates.val:.4f} ± {rates.val_error:.4f}",
                 f"{rates.accuracy:.4f} ± {rates.accuracy_error:.4f}",
             )
-            print(f"{name:16}{val:>22}{accuracy:>18}{f'{match.val_kept:.4f}, {match.far_kept:.4f}':>30}")
+            shares = f"{match.val_kept:.4f}, {match.far_kept:.4f}"
+            print(f"{name:16}{match.pairs:>12,}{val:>22}{accuracy:>18}{shares:>30}")
     print(f"VAL of v2-v2 above v2-v1 above v1-v1: {'yes' if found.ordered else 'no'}")
     if found.price is not None:
         print(
@@ -44,7 +44,7 @@ def show_versions(found: "Versions", title: str) -> None:
         )
 
 
-def _row(match: "Match") -> dict[str, float | None]:
+def _row(match: "Match") -> dict[str, float | int | None]:
     rates = match.rates
     numbers = {
         "val": rates.val,
@@ -56,5 +56,6 @@ def _row(match: "Match") -> dict[str, float | None]:
         "threshold": rates.threshold,
         "val_kept": match.val_kept,
         "far_kept": match.far_kept,
+        "pairs": match.pairs,
     }
     return {name: value if math.isfinite(value) else None for name, value in numbers.items()}  # JSON has no nan

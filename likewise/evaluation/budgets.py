@@ -18,6 +18,7 @@ from likewise.evaluation.protocols import Everyone, Listed
 from likewise.evaluation.results import json_numbers
 from likewise.evaluation.sweeps import Row, Table, row
 from likewise.metric import CollapseError
+from likewise.networks import load_network
 from likewise.training import Diverged, Plan, Record, beside, checkpoint_settings, fit
 
 WIDTHS = (64, 128, 256, 512)
@@ -120,13 +121,17 @@ def _shuffled(some: Examples, seed: int) -> list[str]:
 def plan_of(model: Path) -> Plan:
     """The plan by which a network was trained, from the checkpoint beside it.
 
-    Another network can then be trained like it, but for what is replaced in the plan.
+    Another network can then be trained like it, but for what is replaced in the plan. It is one from scratch: if this
+    one had a start, no steps of the embedding layer alone are planned, and the size of images, which came with the
+    start, is that of the network.
     """
     file = beside(model, "checkpoint")
     require(file.is_file(), "plan_of", "model", "have its checkpoint beside it", repr(str(model)), f"No {file.name}.")
     found = checkpoint_settings(file)
     known: dict[str, Any] = {each.name: found[each.name] for each in fields(Plan) if each.name in found}
     known["size"] = None if known["size"] is None else tuple(known["size"])
+    if found["start"] is not None:
+        known |= {"head_steps": 0, "size": load_network(model).preparation.size}
     return Plan(**known)
 
 

@@ -1,6 +1,5 @@
 """One call from a network and images to all that is worth knowing of how it tells people apart."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,6 @@ from likewise.evaluation.results import Evaluation, Histogram, Templates, Worst
 from likewise.evaluation.shifts import Mirror, shifted
 from likewise.metric import (
     ClusterScores,
-    FewImpostorsWarning,
     Roc,
     Threshold,
     bootstrap_threshold,
@@ -28,7 +26,7 @@ from likewise.metric import (
     survey,
     threshold_for,
 )
-from likewise.metric.rates import DOUBTFUL, REFUSED, allowed
+from likewise.metric.rates import allowed, require_shown
 from likewise.metric.surveying import bin_width, binned
 from likewise.networks import Network
 from likewise.similarity import squared_distances
@@ -198,13 +196,7 @@ def _of_everyone(subject: Subject, rates: Rates, curve: Roc, worst: int) -> dict
 def _independent(low: Float[Tensor, "k"], rates: Rates) -> Threshold:
     """`threshold_for` where only the smallest distances are at hand."""
     count, accepted = rates.different, int((low <= rates.threshold).sum())
-    needed = REFUSED / rates.far
-    require(count >= needed * (1 - 1e-9), "evaluate", "far", f"be at least 3 / {count} different pairs", rates.far)
-    if count < DOUBTFUL / rates.far * (1 - 1e-9):
-        text = (
-            f"evaluate: {count} different pairs are fewer than 30 / far, {DOUBTFUL / rates.far:.0f}; see the interval."
-        )
-        warnings.warn(text, FewImpostorsWarning, stacklevel=4)
+    require_shown("evaluate", rates.far, count, see="the interval", stacklevel=5)
     low_far, high_far = clopper_pearson(accepted=accepted, total=count)
     return Threshold(rates.threshold, rates.far, accepted / count, low_far, high_far, count, accepted)
 

@@ -185,6 +185,23 @@ def threshold_for(impostors: Float[Tensor, "m"], *, far: float, confidence: floa
     return Threshold(threshold, far, accepted / count, low, high, count, accepted)
 
 
+def require_shown(where: str, far: float, different: int, *, see: str, stacklevel: int = 3) -> None:
+    """Refuse a FAR that so many different pairs cannot show, by the rule of `threshold_for`; warn if they hardly can.
+
+    see: what shows how little is known.
+
+    >>> require_shown("evaluate", 0.001, 36, see="the interval")
+    Traceback (most recent call last):
+        ...
+    ValueError: evaluate: far must be at least 3 / 36 different pairs; got 0.001.
+    """
+    shown = different * far >= REFUSED * (1 - 1e-9)
+    require(shown, where, "far", f"be at least 3 / {different} different pairs", far)
+    if different < DOUBTFUL / far * (1 - 1e-9):
+        text = f"{where}: {different} different pairs are fewer than 30 / far, {DOUBTFUL / far:.0f}; see {see}."
+        warnings.warn(text, FewImpostorsWarning, stacklevel=stacklevel)
+
+
 def tightened(*, fpir: float, gallery: int) -> float:
     """The FAR per comparison, 1 - (1 - FPIR)^(1 / N), that keeps the chance of any false match in a gallery of N.
 

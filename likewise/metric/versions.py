@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Generator, Tensor
 
 from likewise.checks import require, require_count
-from likewise.metric.rates import Verification, verification
+from likewise.metric.rates import Verification, require_shown, verification
 from likewise.metric.triplet import require_batch
 from likewise.similarity import wide
 
@@ -30,12 +30,14 @@ class Match:
     """How well vectors of one version find those of another, or of the same: `rates`, by thresholds of their own.
 
     val_kept, far_kept: the shares of same and of different pairs that are accepted by the old version's threshold,
-    which is what happens in a gallery that keeps its threshold.
+    which is what happens in a gallery that keeps its threshold. pairs: how many of each kind, same and different, were
+    compared.
     """
 
     rates: Verification
     val_kept: float
     far_kept: float
+    pairs: int
 
     @property
     def val(self) -> float:
@@ -45,10 +47,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Versions:
-    """New vectors against new, new against old, old against old; then those of the control, if there is one.
-
-    pairs: how many of each kind, same and different, were compared.
-    """
+    """New vectors against new, new against old, old against old; then those of the control, if there is one."""
 
     new: Match
     mixed: Match
@@ -56,7 +55,11 @@ class Versions:
     control: Match | None
     control_mixed: Match | None
     far: float
-    pairs: int
+
+    @property
+    def pairs(self) -> int:
+        """Of each kind, new against old; other rows have as many if all versions have vectors of the same images."""
+        return self.mixed.pairs
 
     @property
     def ordered(self) -> bool:
@@ -87,14 +90,15 @@ def compare_versions(
     common image; each split is judged by thresholds found on the others. control: vectors of the same images by a
     network that was trained like the new one, but without the old. Its vectors and the old ones have nothing to do
     with each other: VAL should be near FAR. old_labels: when `old` are other vectors than those of the same images;
-    pairs then differ between the comparisons, and if an image of `new` is among them, it is met as a same pair.
+    pairs then differ between the comparisons, and if an image of `new` is among them, it is met as a same pair. A FAR
+    that the different pairs of any comparison cannot show, below 3 / their number, is refused.
 
     Paper: Schroff et al. 2015, appendix 7 and figure 8: new-new above new-old above old-old.
 
-    >>> old, labels = torch.tensor([[0.0], [0.2], [1.0], [1.3]]), torch.tensor([0, 0, 1, 1])
-    >>> found = compare_versions(old / 2 + 4, old, labels, far=0.1, splits=1)  # far from every old vector
-    >>> found.new.val, found.old.val, found.mixed.far_kept, found.pairs
-    (1.0, 1.0, 0.0, 2)
+    >>> old, labels = torch.linspace(0, 1, 18)[:, None] ** 3, torch.arange(18) // 9
+    >>> found = compare_versions(old / 2 + 4, old, labels, far=0.5, splits=1)  # far from every old vector
+    >>> found.new.val == found.old.val, found.mixed.far_kept, found.pairs  # 2 * 9 * 8 / 2
+    (True, 0.0, 72)
     """
     where = "compare_versions"
     require(new.shape[-1] == old.shape[-1], where, "old", f"have the width of new, {new.shape[-1]}", old.shape[-1])
@@ -110,14 +114,13 @@ def compare_versions(
         require_batch(where, old, old_labels)
         sides = (labels, None), (labels, old_labels), (old_labels, None)
         listed = [draw_pairs(*side, splits=splits, most=most, seed=seed) for side in sides]
+    fewest = min(int((~pairs.same).sum()) for pairs in listed)
+    require_shown(where, far, fewest, see="far_found and the errors")
     of_new, of_mixed, of_old = listed
     kept = verification(distances(old, old, of_old), of_old.same, far=far, folds=of_old.split).threshold
 
     def match(a: Tensor, b: Tensor, pairs: Pairs) -> Match:
-        d = distances(a, b, pairs)
-        accepted = (d <= kept).double()
-        rates = verification(d, pairs.same, far=far, folds=pairs.split)
-        return Match(rates, accepted[pairs.same].mean().item(), accepted[~pairs.same].mean().item())
+        return _match(distances(a, b, pairs), pairs, far=far, kept=kept)
 
     return Versions(
         new=match(new, new, of_new),
@@ -126,8 +129,14 @@ def compare_versions(
         control=None if control is None else match(control, control, of_new),
         control_mixed=None if control is None else match(control, old, of_mixed),
         far=far,
-        pairs=int(of_mixed.same.sum()),
     )
+
+
+def _match(d: Float[Tensor, "n"], pairs: Pairs, *, far: float, kept: float) -> Match:
+    """Distances of pairs, judged by thresholds of their own and by one that is kept."""
+    accepted = (d <= kept).double()
+    shares = [accepted[kind].mean().item() for kind in (pairs.same, ~pairs.same)]
+    return Match(verification(d, pairs.same, far=far, folds=pairs.split), *shares, pairs=int(pairs.same.sum()))
 
 
 def distances(a: Float[Tensor, "N E"], b: Float[Tensor, "M E"], pairs: Pairs) -> Float[Tensor, "n"]:

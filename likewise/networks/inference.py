@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from likewise.networks.inception import ResponseNorm
-from likewise.networks.segments import Network
+from likewise.networks.segments import Network, require_finite
 from likewise.similarity import keep_freed_memory
 
 ROOM = 2**17  # numbers that a norm works on at a time: few enough for a core's cache, enough for two threads
@@ -20,7 +20,8 @@ def for_inference(network: Network) -> Network:
 
     Convolutions take in the BatchNorm and the ReLU behind them, and their weights are laid out once, not at every
     call; local response normalisation works on a few images at a time. The network given stays as it is; the one made
-    keeps the weights that this one has now, and shares the memory of those it did not have to change.
+    keeps the weights that this one has now, and shares the memory of those it did not have to change. Weights that are
+    not finite are refused, for the fused ReLU would make 0 of NaN.
 
     >>> from likewise.networks.resnet import resnet8
     >>> network = resnet8(channels=1)
@@ -28,6 +29,7 @@ def for_inference(network: Network) -> Network:
     >>> network.training, ready.training, torch.allclose(ready(x), network.eval()(x), atol=1e-5)
     (True, False, True)
     """
+    require_finite("for_inference", network.state_dict())
     keep_freed_memory()
     weights = {id(weight): nn.Parameter(weight.detach(), requires_grad=False) for weight in network.parameters()}
     made = copy.deepcopy(network, {**weights, **{id(buffer): buffer for buffer in network.buffers()}}).eval()

@@ -1,6 +1,7 @@
 """What every network is: a chain of named segments that ends in an embedding, or in what is made of one."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TypeVar
 
 from torch import Tensor, nn
@@ -62,3 +63,10 @@ def require_images(where: str, x: Tensor, channels: int, size: tuple[int, int] |
     rows, columns = ("Y", "X") if size is None else size
     fits = len(got) == 4 and got[1] == channels and min(got[2:]) > 0 and size in (None, got[2:])
     require(fits, where, "x", f"have shape (B, {channels}, {rows}, {columns})", got, hint)
+
+
+def require_finite(where: str, tensors: Mapping[str, Tensor], of: str = "") -> None:
+    """Refuse weights with NaN or infinity: a ReLU of oneDNN makes 0 of NaN, and the network looks sound."""
+    for key, tensor in tensors.items():
+        bad = int((~tensor.isfinite()).sum())
+        require(bad == 0, where, f"{key}{of}", "be finite", f"{bad} of {tensor.numel()} that are not")

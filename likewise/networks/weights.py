@@ -23,7 +23,7 @@ from likewise.checks import refuse, require, require_choice
 from likewise.data import Preparation
 from likewise.networks.embedder import BODIES, embedder
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
-from likewise.networks.segments import Network
+from likewise.networks.segments import Network, require_finite
 
 KEY = "likewise"  # in the metadata of every file of ours
 BUILDERS: dict[str, Callable[..., Network]] = {
@@ -67,6 +67,7 @@ def save_network(
     """Write a network of `build_network`; gives its hash. The file is whole or not there: it is renamed into place."""
     require_choice("save_network", "name", name, tuple(BUILDERS))
     tensors = network.state_dict()
+    require_finite("save_network", tensors, f" of {str(path)!r}")
     facts = {"name": name, "options": dict(options), "preparation": preparation.to_json()}
     found = weights_hash(tensors, facts)
     save_tensors(path, tensors, {"kind": "network", **facts, "hash": found})
@@ -74,9 +75,13 @@ def save_network(
 
 
 def load_network(path: Path | str) -> Saved:
-    """Read what `save_network` wrote, in evaluation mode; a file that was changed, or is none of ours, is refused."""
+    """Read what `save_network` wrote, in evaluation mode; a file that was changed, or is none of ours, is refused.
+
+    So is one with a weight that is not finite, which would be judged as if it were sound.
+    """
     tensors, facts = load_tensors(path, kind="network")
     found = require_hash("load_network", path, tensors, facts)
+    require_finite("load_network", tensors, f" of {str(path)!r}")
     network = build_network(facts["name"], facts["options"])
     put_weights("load_network", network, tensors, facts["name"])
     preparation = Preparation.from_json(facts["preparation"])

@@ -12,7 +12,7 @@ from likewise.data import Examples, digits
 from likewise.evaluation import Everyone, Table, held_out, judge, plan_of, share_of, table5, table6
 from likewise.metric import CollapseError
 from likewise.networks import load_network
-from likewise.training import Plan, embed_examples, fit
+from likewise.training import Plan, embed_examples, fit, harmony
 from tests.evaluation.faces import drawn_people
 
 PLAN = Plan(network="resnet8", embedding_dim=4, steps=3, identities=4, faces=3, random=2, seed=1)
@@ -116,6 +116,20 @@ def test_a_plan_comes_back_from_beside_its_network(tmp_path: Path) -> None:
     assert plan_of(tmp_path / "m.safetensors") == plan
     with pytest.raises(ValueError, match=r"^plan_of: model must have its checkpoint beside it; got .* No n.ch"):
         plan_of(tmp_path / "n.safetensors")
+
+
+def test_the_plan_of_an_upgraded_network_is_one_from_scratch(tmp_path: Path) -> None:
+    some = digits().take(range(60))
+    first = replace(PLAN, size=(6, 7), steps=1)
+    fit(some, first, tmp_path / "v2.safetensors")
+    start, plan = load_network(tmp_path / "v2.safetensors"), replace(PLAN, steps=2, head_steps=3, seed=5)
+    fit(some, plan, tmp_path / "new.safetensors", start=start, harmonic=harmony(start, some, plan))
+    found = plan_of(tmp_path / "new.safetensors")
+    assert found == replace(plan, head_steps=0, size=(6, 7))
+    made = table5(*held_out(some, 0.4), found, tmp_path / "runs", widths=(3,), far=0.1)
+    assert made.finished
+    [kept] = (tmp_path / "runs").glob("table5-3-*.safetensors")
+    assert load_network(kept).preparation == start.preparation
 
 
 def test_wrong_arguments_are_refused(parts: tuple[Examples, Examples], tmp_path: Path) -> None:

@@ -26,11 +26,13 @@ def data() -> questions.Data:
 
 
 def test_the_page_shows_the_answers() -> None:
-    saved = questions.read(study.RESULTS / "lfw_questions.jsonl")
+    path = study.RESULTS / "lfw_questions.jsonl"
+    saved = questions.read(path)
     if not saved:
         pytest.skip("the study has not been run")
     page = study.PAGE.read_text(encoding="utf-8")
-    region = questions.render([each for question in questions.QUESTIONS for each in saved.get(question, [])])
+    found = [each for question in questions.QUESTIONS for each in saved.get(question, [])]
+    region = questions.render(found, questions.seconds_of(path))
     assert study.filled(page, region, marks=(questions.BEGIN, questions.END)) == page
 
 
@@ -65,6 +67,27 @@ def test_answers_come_back(tmp_path: Path) -> None:
     path.write_text(questions.json.dumps(["people (Table 6)", [questions.asdict(each) for each in found]]) + "\n")
     assert questions.read(path) == {"people (Table 6)": found}
     assert questions.render(found).count("\n| one in") == 3
+
+
+def test_the_time_is_shown_if_it_is_known_of_every_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(study.VARIABLE, "somewhere")
+    monkeypatch.setattr(questions, "opened", lambda path: data())
+    monkeypatch.setattr(questions, "answers", lambda data, question, images: [])
+    path, (first, *rest) = tmp_path / "lfw_questions.jsonl", questions.QUESTIONS
+    path.write_text(questions.json.dumps([first, []]) + "\n")  # as it was written before
+    questions.main(images=1, only=None, only_render=False, out=tmp_path)
+    assert list(questions.read(path)) == [first, *rest]
+    assert questions.seconds_of(path) is None
+    path.unlink()
+    questions.main(images=1, only=None, only_render=False, out=tmp_path)
+    assert questions.seconds_of(path) is not None
+    assert questions.render([], 7260.0).endswith("All of it took 121 minutes on one thread.")
+
+
+def test_the_upgrade_says_how_it_differs_from_the_rest() -> None:
+    shown = questions.render([questions.Answer(questions.UPGRADE, "v1 with v1", 0.5, 0.5, 0.5)])
+    assert "every network but those of the harmonic upgrade started from scratch" in shown
+    assert shown.endswith(questions.UPGRADED)
 
 
 def test_all_damage_and_the_clusters_are_measured() -> None:

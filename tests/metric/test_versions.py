@@ -1,6 +1,7 @@
 """All comparisons are of the same pairs, and a gallery that keeps its old threshold is told what it will see."""
 
 import itertools
+import warnings
 
 import pytest
 import torch
@@ -8,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.metric import Match, compare_versions, verification
+from likewise.metric import FewImpostorsWarning, Match, compare_versions, verification
 from likewise.metric.versions import dealt, distances, draw_pairs
 from tests.tolerance import assert_close
 
+pytestmark = pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 counts = st.lists(st.integers(1, 13), min_size=2, max_size=7)
 
 
@@ -120,22 +122,42 @@ def test_a_better_version_in_the_same_space_is_ordered_and_one_in_another_is_at_
 
 def test_the_same_version_twice_compares_alike() -> None:
     labels, old = labels_of([9, 9, 9]), normal(27, 5, 1)
-    found = compare_versions(old.clone(), old, labels, far=0.1)
+    found = compare_versions(old.clone(), old, labels, far=0.3)
     assert found.new.val == found.mixed.val == found.old.val
-    assert found.mixed.far_kept == found.old.far_kept <= 0.1
+    assert found.mixed.far_kept == found.old.far_kept <= 0.3
 
 
 def test_stored_vectors_of_other_images_are_compared_by_name() -> None:
     labels, old_labels = labels_of([8, 9, 10]), labels_of([12, 7, 8])
     new, old = normal(27, 5, 1).float(), normal(27, 5, 2)
-    found = compare_versions(new, old, labels, old_labels=old_labels, far=0.1, seed=3)
+    found = compare_versions(new, old, labels, old_labels=old_labels, far=0.3, seed=3)
     pairs = draw_pairs(labels, old_labels, seed=3)
-    expected = verification(distances(new, old, pairs), pairs.same, far=0.1, folds=pairs.split)
+    expected = verification(distances(new, old, pairs), pairs.same, far=0.3, folds=pairs.split)
     assert found.mixed.val == expected.val
     assert found.pairs == int(pairs.same.sum())
     alone = draw_pairs(old_labels, seed=3)
-    expected = verification(distances(old, old, alone), alone.same, far=0.1, folds=alone.split)
+    expected = verification(distances(old, old, alone), alone.same, far=0.3, folds=alone.split)
     assert found.old.val == expected.val
+    own = draw_pairs(labels, seed=3)
+    rows = [found.new.pairs, found.mixed.pairs, found.old.pairs]
+    assert rows == [int(each.same.sum()) for each in (own, pairs, alone)]
+    assert len(set(rows)) == 3
+
+
+@pytest.mark.parametrize("of_same_images", [True, False])
+def test_a_far_that_the_pairs_cannot_show_is_refused(of_same_images: bool) -> None:
+    labels, new = labels_of([4, 4, 4]), normal(12, 5, 1)  # 6 same pairs of each, and as many different ones
+    old_labels = None if of_same_images else labels
+    with pytest.raises(
+        ValueError, match=r"^compare_versions: far must be at least 3 / 18 different pairs; got 0\.16\."
+    ):
+        compare_versions(new, new, labels, old_labels=old_labels, far=0.16, splits=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(FewImpostorsWarning, match=r"^compare_versions: 18 different pairs are fewer than 30 / far"):
+            compare_versions(new, new, labels, old_labels=old_labels, far=0.17, splits=1)
+        labels = torch.arange(40) // 10  # 180 of each
+        compare_versions(normal(40, 5, 1), normal(40, 5, 2), labels, far=0.17, splits=1)
 
 
 @pytest.mark.usefixtures("without_shape_checks")

@@ -115,3 +115,11 @@ def test_the_norm_is_the_norm_however_few_images_at_a_time(
         patch.setattr(inference, "ROOM", room)
         found = ForwardNorm(0.1)(x.contiguous(memory_format=layout))
     assert_close(found, ResponseNorm(0.1)(x))
+
+
+def test_weights_that_are_not_finite_are_refused() -> None:
+    network, _ = made("resnet8")
+    with torch.no_grad():
+        network.get_parameter("stem.0.weight")[0, 0, 0, 0] = torch.nan
+    with pytest.raises(ValueError, match=r"^for_inference: stem.0.weight must be finite; got 1 of \d+ that are not"):
+        for_inference(network)

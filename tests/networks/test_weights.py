@@ -100,6 +100,22 @@ def test_weights_of_another_network_are_refused(file: Path, change, message: str
         load_network(file)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_neither_written_nor_read(file: Path, value: float) -> None:
+    tensors, facts = load_tensors(file, kind="network")
+    tensors["projection.bias"][1:3] = value
+    whole = {key: facts[key] for key in ("name", "options", "preparation")}
+    save_tensors(file, tensors, {**facts, "hash": weights_hash(tensors, whole)})
+    message = r"network: projection.bias of '.*model' must be finite; got 2 of 5 that are not"
+    with pytest.raises(ValueError, match=f"load_{message}"):
+        load_network(file)
+    network, before = build_network("resnet8", OPTIONS), file.read_bytes()
+    network.load_state_dict(tensors)
+    with pytest.raises(ValueError, match=f"save_{message}"):
+        save_network(network, file, name="resnet8", options=OPTIONS, preparation=PREPARATION)
+    assert file.read_bytes() == before
+
+
 def test_a_write_that_fails_leaves_the_old_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = file.read_bytes()
 

@@ -25,6 +25,7 @@ from likewise.training import (
     unseen,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 WHOLE = digits().take(range(300))
 SEEN, HELD = WHOLE.of("0123456"), WHOLE.of("789")
 PLAN = Plan(network="resnet8", embedding_dim=6, steps=1, identities=5, faces=3, random=2)
@@ -89,8 +90,8 @@ def test_only_images_that_every_version_has_are_compared(fitted: list[Fitted], o
     names = tuple(HELD.identities[label] for label in HELD.labels.tolist())
     kept = list(range(0, len(HELD), 2))
     part = StoredVectors(found.vectors[kept], tuple(names[k] for k in kept), tuple(HELD.items[k] for k in kept))
-    expected = compare_fitted(fitted[0], old, HELD.take(kept), far=0.05)
-    assert compare_fitted(fitted[0], part, HELD, far=0.05).mixed.val == expected.mixed.val
+    expected = compare_fitted(fitted[0], old, HELD.take(kept), far=0.1)
+    assert compare_fitted(fitted[0], part, HELD, far=0.1).mixed.val == expected.mixed.val
 
 
 def test_an_image_of_a_batch_meets_its_own_old_vector(old: Saved, tmp_path: Path) -> None:
