@@ -106,6 +106,8 @@ def train(
             record = run.take(batch)
             records.append(record)
             stopped = any(run.ranks.all(bool(watch and watch(record))))
+            if run.step == steps and not all(bool(weight.isfinite().all()) for weight in network.parameters()):
+                raise Diverged(f"train: weights after step {record.step} are not finite. Lower the learning rate.")
             if keep and run.ranks.writes and (stopped or run.step == steps or run.due(keep.every)):
                 run.save()
         run.ranks.all(None)  # nobody goes on, or resumes, before the files are there

@@ -171,6 +171,18 @@ def test_embeddings_that_are_no_numbers_stop_before_they_are_mined(value: float)
         train(network, SemiHard(), feed(), steps=2)
 
 
+def test_weights_that_are_no_numbers_after_the_last_step_are_not_kept(tmp_path: Path) -> None:
+    network = small()
+
+    def spoil(record: Record) -> None:
+        with torch.no_grad():
+            next(network.parameters())[0] = torch.nan if record.step == 1 else 0
+
+    with pytest.raises(Diverged, match=r"train: weights after step 1 are not finite. Lower the learning rate."):
+        train(network, SemiHard(), feed(), steps=2, keep=keep(tmp_path, every=1), watch=spoil)
+    assert checkpoint_settings(tmp_path / "run.checkpoint")["step"] == 1
+
+
 def test_a_log_that_was_cut_off_is_read_to_its_last_whole_line(tmp_path: Path) -> None:
     train(small(), SemiHard(), feed(), steps=3, keep=keep(tmp_path))
     log = tmp_path / "run.jsonl"
