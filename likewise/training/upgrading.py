@@ -19,6 +19,7 @@ from likewise.training.fitting import Fitted, Plan
 from likewise.training.objectives import Harmonic
 
 UNKNOWN = -1  # the row of a stored vector whose image is not among the examples, or not known at all
+ROUNDING = 1e-3  # of a length of 1; float16 changes it by less than 5e-4
 STORED = {  # in a .npz: axes, kinds of numpy, and both in words
     "vectors": (2, "fiu", "be rows of numbers"),
     "names": (1, "U", "be one row of texts"),
@@ -28,7 +29,10 @@ STORED = {  # in a .npz: axes, kinds of numpy, and both in words
 
 @dataclass(frozen=True, eq=False)
 class StoredVectors:
-    """All that is left of an old network: vectors, whose they are and, if known, the images, as in `Examples.items`."""
+    """All that is left of an old network: vectors, whose they are and, if known, the images, as in `Examples.items`.
+
+    Vectors have length 1, as all embeddings: with others, distances and margins would mean something else.
+    """
 
     vectors: Float[Tensor, "M E"]
     names: tuple[str, ...]
@@ -39,6 +43,10 @@ class StoredVectors:
             values = getattr(self, name)
             fits = values is None or len(values) == len(self.vectors)
             require(fits, "StoredVectors", name, f"be one for each of {len(self.vectors)} vectors", len(values or ()))
+        lengths = self.vectors.norm(dim=1)
+        odd = lengths[~((lengths - 1).abs() <= ROUNDING)].tolist()  # so that NaN is odd
+        hint = "Divide each by its length."
+        require(not odd, "StoredVectors", "vectors", "have length 1", f"{odd[0] if odd else 1:.4g}", hint)
 
     def of(self, some: Examples) -> Embedded:
         """Those of the identities of some examples; `rows` is -1 where the image is not known, or not one of these."""

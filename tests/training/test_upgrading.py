@@ -109,7 +109,7 @@ def test_an_image_of_a_batch_meets_its_own_old_vector(old: Saved, tmp_path: Path
 
 
 def test_stored_vectors_are_kept_by_name() -> None:
-    vectors = torch.arange(8.0).view(4, 2)
+    vectors = torch.nn.functional.normalize(torch.arange(8.0).view(4, 2))
     held = HELD.take(range(5))
     older = StoredVectors(vectors, ("Eve", "9", "7", "9"), ("x", held.items[2], "y", "z"))
     found = old_vectors(older, held)
@@ -139,7 +139,7 @@ def test_wrong_files_are_refused(old: Saved, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="StoredVectors: items must be one for each of 2 vectors; got 1"):
         open_older(path)
     with pytest.raises(ValueError, match="StoredVectors: names must be of identities in digits; got none of them"):
-        StoredVectors(torch.zeros(1, 2), ("Eve",)).of(HELD)
+        StoredVectors(torch.eye(1, 2), ("Eve",)).of(HELD)
     with pytest.raises(ValueError, match="harmony: embedding_dim must be that of V1, 6; got 7"):
         harmony(old, SEEN, replace(PLAN, embedding_dim=7))
 
@@ -194,3 +194,14 @@ def test_damaged_vectors_are_refused_or_whole(tmp_path: Path, packed: bool) -> N
     path.write_text("a diary")
     with pytest.raises(ValueError, match=WHOLE_NPZ):
         open_older(path)
+
+
+def test_stored_vectors_must_have_length_1() -> None:
+    unit = torch.nn.functional.normalize(torch.randn(99, 128, generator=torch.Generator().manual_seed(1)))
+    names = ("7",) * 99
+    assert len(StoredVectors(unit.half().float(), names).vectors) == 99  # rounded, as stores may be
+    for factor, length in ((7.0, "7"), (1.002, "1.002"), (0.0, "0"), (float("nan"), "nan")):
+        vectors = unit.clone()
+        vectors[42] *= factor
+        with pytest.raises(ValueError, match=f"StoredVectors: vectors must have length 1; got {length}. Divide each"):
+            StoredVectors(vectors, names)
