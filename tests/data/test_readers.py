@@ -92,6 +92,18 @@ def test_lfw_is_the_centre_of_each_image(faces: Path) -> None:
     assert lfw(faces, crop=None).read(0).shape == (250, 250, 3)
 
 
+def test_pipes_among_faces_are_listed(tmp_path: Path) -> None:
+    root = people(tmp_path / "lfw", PEOPLE)
+    os.mkfifo(root / "Cy" / "Cy_0003.jpg")
+    found = lfw(root)
+    assert found.items[-1] == "Cy/Cy_0002.jpg"
+    assert found.skipped == (("Cy/Cy_0003.jpg", "no regular file"),)
+    (root / "Cy" / "Cy_0002.jpg").unlink()
+    (root / "Cy" / "Cy_0002.jpg").symlink_to(os.devnull)  # no file, as a pipe, but nobody would wait for it
+    with pytest.raises(Unreadable, match="no regular file"):
+        found.read(5)
+
+
 def test_the_protocol_is_read_as_written(faces: Path) -> None:
     found, protocol = lfw(faces), lfw_protocol(faces)
     assert protocol.people == (("Ann", "Bo_Li"), ("Cy",))
@@ -256,8 +268,8 @@ def test_a_damaged_npz_is_refused_by_name(tmp_path: Path, how: str, message: str
         open_examples(tmp_path / "c.npz")
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "c.npz")
+def test_a_npz_must_be_a_file(tmp_path: Path) -> None:
+    (tmp_path / "c.npz").symlink_to(os.devnull)
     with pytest.raises(ValueError, match=r"cifar10: path must be a file; got '.*c.npz'"):
         open_examples(tmp_path / "c.npz")
 
