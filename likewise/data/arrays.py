@@ -3,7 +3,9 @@
 import gzip
 import io
 import pickle
+import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +18,7 @@ from likewise.data.pictures import Pixels, decode
 
 Split = Literal["train", "test"]
 CIFAR_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR_ROW = 1 + 3 * 32 * 32  # bytes: a label, then the red, green and blue plane
 MAX_VALUES = 1 << 31
 IDX_STEMS = {"train": "train", "test": "t10k"}
 
@@ -44,7 +47,7 @@ def read_idx(file: Path) -> numpy.ndarray:
     try:
         with file.open("rb") as plain, gzip.open(plain) if file.suffix == ".gz" else plain as opened:
             return _idx_values(opened, file.name)
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         refuse("read_idx", "file", "be whole", file.name, str(error))
 
 
@@ -98,27 +101,79 @@ class Joined:
         return decode(self.data[start:end].tobytes(), least=least)
 
 
+def read_npz(where: str, file: Path, names: Sequence[str]) -> dict[str, numpy.ndarray]:
+    """Those of some arrays that a .npz holds; nothing that is pickled is read.
+
+    Of damaged data zipfile, zlib and numpy raise nearly anything, and some of it advises to load the file unsafely: all
+    that is said instead is our own sentence.
+    """
+    require(file.is_file(), where, "path", "be a file", repr(str(file)))
+    arrays = None
+    with file.open("rb") as opened, suppress(Exception), numpy.load(opened, allow_pickle=False) as found:
+        arrays = {name: found[name] for name in names if name in found}
+    if arrays is None:
+        refuse(where, "path", "be a whole .npz with arrays of numbers or texts, no objects", repr(str(file)))
+    return arrays
+
+
 def _cifar_jpegs(file: Path, split: Split) -> tuple[Joined, list[int]]:
-    with numpy.load(file, allow_pickle=False) as found:
-        missing = [name for name in ("jpeg", "offset", "label") if f"{split}_{name}" not in found]
-        require(not missing, "cifar10", "path", f"hold {split}_jpeg, {split}_offset and {split}_label", repr(str(file)))
-        data, offsets, labels = (found[f"{split}_{name}"] for name in ("jpeg", "offset", "label"))
-    whole = len(offsets) == len(labels) + 1 and offsets[-1] <= len(data) and bool((numpy.diff(offsets) >= 0).all())
-    require(whole, "cifar10", "path", "have an offset for each label, and the end", f"{len(offsets)}, {len(labels)}")
-    return Joined(data, offsets), labels.tolist()
+    names = [f"{split}_{name}" for name in ("jpeg", "offset", "label")]
+    found = read_npz("cifar10", file, names)
+    require(len(found) == 3, "cifar10", "path", f"hold {names[0]}, {names[1]} and {names[2]}", repr(str(file)))
+    data, offsets, labels = (found[name] for name in names)
+    rows = data.ndim == offsets.ndim == labels.ndim == 1 and data.dtype == numpy.uint8
+    whole = rows and offsets.dtype.kind in "iu" and labels.dtype.kind in "iu"
+    rule = f"have {names[0]} in one row of bytes, {names[1]} and {names[2]} in one row of whole numbers"
+    require(whole, "cifar10", "path", rule, repr(str(file)))
+    fits = len(offsets) == len(labels) + 1 and offsets[0] >= 0 and offsets[-1] <= len(data)
+    fits = fits and bool((offsets[1:] >= offsets[:-1]).all())
+    got = f"{len(offsets)}, {len(labels)} in {str(file)!r}"
+    require(fits, "cifar10", "path", "have an offset for each label, and the end", got)
+    return Joined(data, offsets), _cifar_labels(file, labels.tolist())
 
 
 def _cifar_part(folder: Path, stem: str) -> tuple[numpy.ndarray, list[int]]:
-    if (folder / f"{stem}.bin").is_file():
-        rows = numpy.frombuffer((folder / f"{stem}.bin").read_bytes(), numpy.uint8).reshape(-1, 1 + 3072)
-        return rows[:, 1:], rows[:, 0].tolist()
+    file = folder / f"{stem}.bin"
+    if file.is_file():
+        data = file.read_bytes()
+        whole = len(data) > 0 and len(data) % CIFAR_ROW == 0
+        require(whole, "cifar10", "path", f"hold rows of {CIFAR_ROW:,} bytes", f"{len(data):,} bytes in {str(file)!r}")
+        rows = numpy.frombuffer(data, numpy.uint8).reshape(-1, CIFAR_ROW)
+        return rows[:, 1:], _cifar_labels(file, rows[:, 0].tolist())
     file = folder / stem
     require(file.is_file(), "cifar10", "path", f"hold {stem} or {stem}.bin", repr(str(folder)))
-    found = _Plain(io.BytesIO(file.read_bytes()), encoding="bytes").load()
-    data, labels = found.get(b"data"), found.get(b"labels")
-    fits = isinstance(data, numpy.ndarray) and data.dtype == numpy.uint8 and data.shape == (len(labels or []), 3072)
+    found = _unpickled(file)
+    data: Any = found.get(b"data")
+    labels: Any = found.get(b"labels")
+    plain = isinstance(data, numpy.ndarray) and isinstance(labels, list)
+    fits = plain and data.dtype == numpy.uint8 and data.shape == (len(labels), CIFAR_ROW - 1)
     require(fits, "cifar10", "path", f"hold data and labels in {stem}", repr(str(folder)))
-    return data, labels
+    return data, _cifar_labels(file, labels)
+
+
+def _cifar_labels(file: Path, labels: list[Any]) -> list[int]:
+    """The labels, each of which must have a name."""
+    odd = [label for label in labels if not isinstance(label, int) or not 0 <= label < len(CIFAR_NAMES)]
+    if odd:
+        rule = f"have labels from 0 to {len(CIFAR_NAMES) - 1}"
+        refuse("cifar10", "path", rule, f"{odd[0]!r:.40} in {str(file)!r}")
+    return labels
+
+
+def _unpickled(file: Path) -> dict[bytes, Any]:
+    """What a pickle holds by name; nothing, if it is something else."""
+    data = file.read_bytes()
+    try:
+        found = _Plain(io.BytesIO(data), encoding="bytes").load()
+        return found if isinstance(found, dict) else {}
+    except _Foreign:
+        raise
+    except Exception:  # a pickle is a program, and a damaged one may fail in any way
+        refuse("cifar10", "path", "hold whole pickles", repr(str(file)))
+
+
+class _Foreign(ValueError):
+    """A pickle that names more than arrays."""
 
 
 class _Plain(pickle.Unpickler):
@@ -128,7 +183,8 @@ class _Plain(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         plain = module in ("numpy", "numpy.core.multiarray", "numpy._core.multiarray") and name in self.ALLOWED
-        require(plain, "cifar10", "path", "hold pickles of plain arrays only", f"{module}.{name}")
+        if not plain:
+            refuse("cifar10", "path", "hold pickles of plain arrays only", f"{module}.{name}", error=_Foreign)
         return super().find_class(module.replace("numpy.core", "numpy._core"), name)
 
 

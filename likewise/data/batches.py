@@ -1,14 +1,14 @@
 """Examples -> batches of tensors, read by worker processes."""
 
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from typing import Protocol, runtime_checkable
 
 import numpy
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -16,6 +16,9 @@ from likewise.checks import require, require_count
 from likewise.data.examples import Examples, Skipped, Stored, examples
 from likewise.data.pictures import Unreadable
 from likewise.data.preparing import Augmentation, Preparation
+
+PIECE = 64  # images of a batch that a worker reads at a time
+AHEAD = 2, 32  # pieces that a worker reads before they are asked for, at least and at most: each keeps a file open
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,7 @@ class Batches:
 
     augmentation: what happens to row r in step s follows from (seed, s, r), so a resumed run sees the same images and
     the number of workers changes nothing. An image that turns out to be unreadable is left out of its batch and listed.
+    A large batch is numbers only once, where it is given: workers share it and read about one more ahead, as bytes.
 
     >>> pixels = numpy.zeros((3, 2, 2, 1), numpy.uint8)
     >>> some = examples("dots", Stored(pixels), ["a/1", "b/1", "b/2"], ["a", "b", "b"])
@@ -63,33 +67,51 @@ class Batches:
 
     def since(self, step: int) -> Iterator[Batch]:
         """The batches from a step on."""
-        yield from _loaded(_Reading(self), _asked(self.drawn, step), self.workers)
+        pieces = _loaded(_Reading(self), _asked(self.drawn, step), self.workers)
+        for first in pieces:
+            yield _whole(first, pieces, self.examples, self.preparation)
 
 
 @dataclass(frozen=True)
 class _Asked:
+    """Some rows of a batch, which has so many in all."""
+
     step: int
     rows: tuple[int, ...]
+    size: int
+    last: bool
 
 
 def _asked(drawn: Drawn, step: int) -> Iterator[_Asked]:
     for number in count(step):
         try:
-            rows = drawn[number]
+            rows = tuple(drawn[number])
         except IndexError:
             return
-        yield _Asked(number, tuple(rows))
+        for start in range(0, max(1, len(rows)), PIECE):
+            end = start + PIECE
+            yield _Asked(number, rows[start:end], len(rows), end >= len(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """What could be read of what was asked for, in bytes: a quarter of the memory of the numbers they stand for."""
+
+    asked: _Asked
+    pixels: UInt8[Tensor, "n Y X C"]
+    rows: tuple[int, ...]
+    skipped: tuple[Skipped, ...]
 
 
 class _Reading(Dataset):
-    """A batch at a time: what a worker is asked for is a whole list of rows."""
+    """A piece at a time: what a worker is asked for is a whole list of rows."""
 
     def __init__(self, batches: Batches) -> None:
         # Not `drawn`: a worker is told its rows.
         self.examples, self.preparation = batches.examples, batches.preparation
         self.augmentation, self.seed = batches.augmentation, batches.seed
 
-    def __getitem__(self, index: _Asked) -> Batch:
+    def __getitem__(self, index: _Asked) -> _Piece:
         images, rows, skipped = [], [], []
         for row in index.rows:
             try:
@@ -99,25 +121,48 @@ class _Reading(Dataset):
                 continue
             if self.augmentation is not None:
                 pixels = self.augmentation(pixels, self.seed, index.step, row)
-            images.append(self.preparation.values(pixels))
+            images.append(pixels)
             rows.append(row)
-        kept = torch.tensor(rows, dtype=torch.int64)
-        empty = torch.zeros(0, self.preparation.channels, *self.preparation.size)
-        return Batch(
-            torch.stack(images) if images else empty, self.examples.labels[kept], kept, index.step, tuple(skipped)
-        )
+        empty = numpy.zeros((0, *self.preparation.size, self.preparation.channels), numpy.uint8)
+        return _Piece(index, torch.from_numpy(numpy.stack(images) if images else empty), tuple(rows), tuple(skipped))
 
 
-def _loaded(reading: _Reading, lists: Iterable[_Asked], workers: int) -> Iterator[Batch]:
+def _loaded(reading: _Reading, asked: Iterator[_Asked], workers: int) -> Iterator[_Piece]:
+    first = next(asked, None)
+    if first is None:
+        return
     loader = DataLoader(
         reading,
-        sampler=lists,
+        sampler=chain([first], asked),
         batch_size=None,
         num_workers=workers,
+        prefetch_factor=_ahead(first.size, workers) if workers else None,
         worker_init_fn=_deaf if workers else None,
         generator=torch.Generator(),  # or the loader would draw from the global one, and a resumed run from another
     )
     yield from loader
+
+
+def _ahead(size: int, workers: int) -> int:
+    """So many pieces of each worker that together they are about one batch."""
+    least, most = AHEAD
+    return min(most, max(least, -(-size // (PIECE * workers))))
+
+
+def _whole(first: _Piece, others: Iterator[_Piece], some: Examples, preparation: Preparation) -> Batch:
+    """The batch of a piece and those that follow."""
+    images = torch.empty(first.asked.size, preparation.channels, *preparation.size)
+    rows: list[int] = []
+    skipped: list[Skipped] = []
+    for piece in chain([first], others):
+        for row, pixels in zip(piece.rows, piece.pixels.numpy(), strict=True):
+            images[len(rows)] = preparation.values(pixels)
+            rows.append(row)
+        skipped += piece.skipped
+        if piece.asked.last:
+            break
+    kept = torch.tensor(rows, dtype=torch.int64)
+    return Batch(images[: len(rows)], some.labels[kept], kept, first.asked.step, tuple(skipped))
 
 
 def _deaf(worker: int) -> None:

@@ -82,9 +82,11 @@ def _why_not(file: Path, root: Path) -> str:
 
 
 def read_bytes(file: Path) -> bytes:
-    """A file's bytes, unless it is missing or too long for a picture."""
+    """A file's bytes, unless it is missing, no regular file (a pipe may never end) or too long for a picture."""
     try:
         size = file.stat().st_size
+        if not file.is_file():
+            raise Unreadable("no regular file")
         if size > MAX_BYTES:
             raise Unreadable(f"{size:,} bytes; at most {MAX_BYTES:,} are read")
         return file.read_bytes()

@@ -90,7 +90,7 @@ def _images(path: Path) -> tuple[dict[str, Path | tuple[int, int]], list[Skipped
     skipped = []
     if path.is_dir():
         root = path.resolve()
-        files = ((p.relative_to(path).as_posix(), p, _link(p, root)) for p in path.rglob("*") if not p.is_dir())
+        files = ((p.relative_to(path).as_posix(), p, _why_not(p, root)) for p in path.rglob("*") if not p.is_dir())
     else:
         require(path.is_file(), "lfw", "path", "be a folder or a .tar", repr(str(path)))
         files = members(path)
@@ -107,8 +107,11 @@ def _images(path: Path) -> tuple[dict[str, Path | tuple[int, int]], list[Skipped
     return found, skipped
 
 
-def _link(file: Path, root: Path) -> str:
-    return "" if file.resolve().is_relative_to(root) else "a link that leads out of the folder"
+def _why_not(file: Path, root: Path) -> str:
+    """Why a file is skipped whatever its name is; nothing, if it is not. A pipe would be waited for, for ever."""
+    if not file.resolve().is_relative_to(root):
+        return "a link that leads out of the folder"
+    return "" if file.is_file() else "no regular file"
 
 
 def _lists(path: Path) -> dict[str, str]:

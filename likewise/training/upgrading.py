@@ -11,6 +11,7 @@ from torch import Tensor
 
 from likewise.checks import require
 from likewise.data import Examples
+from likewise.data.arrays import read_npz
 from likewise.metric import Versions, compare_versions
 from likewise.networks import Saved, load_network
 from likewise.training.embedding import Embedded, embed_examples
@@ -18,11 +19,20 @@ from likewise.training.fitting import Fitted, Plan
 from likewise.training.objectives import Harmonic
 
 UNKNOWN = -1  # the row of a stored vector whose image is not among the examples, or not known at all
+ROUNDING = 1e-3  # of a length of 1; float16 changes it by less than 5e-4
+STORED = {  # in a .npz: axes, kinds of numpy, and both in words
+    "vectors": (2, "fiu", "be rows of numbers"),
+    "names": (1, "U", "be one row of texts"),
+    "items": (1, "U", "be one row of texts"),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class StoredVectors:
-    """All that is left of an old network: vectors, whose they are and, if known, the images, as in `Examples.items`."""
+    """All that is left of an old network: vectors, whose they are and, if known, the images, as in `Examples.items`.
+
+    Vectors have length 1, as all embeddings: with others, distances and margins would mean something else.
+    """
 
     vectors: Float[Tensor, "M E"]
     names: tuple[str, ...]
@@ -33,6 +43,10 @@ class StoredVectors:
             values = getattr(self, name)
             fits = values is None or len(values) == len(self.vectors)
             require(fits, "StoredVectors", name, f"be one for each of {len(self.vectors)} vectors", len(values or ()))
+        lengths = self.vectors.norm(dim=1)
+        odd = lengths[~((lengths - 1).abs() <= ROUNDING)].tolist()  # so that NaN is odd
+        hint = "Divide each by its length."
+        require(not odd, "StoredVectors", "vectors", "have length 1", f"{odd[0] if odd else 1:.4g}", hint)
 
     def of(self, some: Examples) -> Embedded:
         """Those of the identities of some examples; `rows` is -1 where the image is not known, or not one of these."""
@@ -52,13 +66,16 @@ def open_older(path: Path) -> Older:
     """A network, or a .npz with `vectors`, `names` and, if they are known, `items`."""
     if path.suffix != ".npz":
         return load_network(path)
-    require(path.is_file(), "open_older", "path", "be a file", repr(str(path)))
-    with numpy.load(path, allow_pickle=False) as stored:
-        missing = {"vectors", "names"} - set(stored)
-        require(not missing, "open_older", "path", "hold vectors and names", ", ".join(stored))
-        vectors = torch.from_numpy(stored["vectors"].astype(numpy.float32))
-        items = tuple(stored["items"].tolist()) if "items" in stored else None
-        return StoredVectors(vectors, tuple(stored["names"].tolist()), items)
+    found = read_npz("open_older", path, tuple(STORED))
+    got = f"{', '.join(found) or 'neither'} in {str(path)!r}"
+    require({"vectors", "names"} <= found.keys(), "open_older", "path", "hold vectors and names", got)
+    for name, array in found.items():
+        axes, kinds, rule = STORED[name]
+        right = array.ndim == axes and array.dtype.kind in kinds
+        require(right, "open_older", name, rule, f"{array.dtype} of shape {array.shape} in {str(path)!r}")
+    vectors = torch.from_numpy(found["vectors"].astype(numpy.float32))
+    items = tuple(found["items"].tolist()) if "items" in found else None
+    return StoredVectors(vectors, tuple(found["names"].tolist()), items)
 
 
 def old_width(older: Older) -> int:

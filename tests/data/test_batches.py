@@ -1,5 +1,8 @@
 """Batches are the same whenever, and by however many workers, they are read."""
 
+import multiprocessing
+import time
+import tracemalloc
 from pathlib import Path
 
 import numpy
@@ -8,7 +11,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.data import Augmentation, Batches, Preparation, Shuffled, digits, folders, held, in_order
+from likewise.data import (
+    Augmentation,
+    Batches,
+    Preparation,
+    Shuffled,
+    Stored,
+    digits,
+    examples,
+    folders,
+    held,
+    in_order,
+)
+from likewise.data.batches import PIECE
 from tests.data.drawing import people
 
 DIGITS = Preparation((8, 8), channels=1)
@@ -28,6 +43,61 @@ def test_batches_depend_on_step_and_row_alone(workers: int, step: int) -> None:
         for image, row in zip(batch.images, batch.rows.tolist(), strict=True):
             pixels = Augmentation()(digits().read(row), 7, batch.step, row)
             assert torch.equal(image, DIGITS(pixels))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_pieces_join_to_the_batch_that_was_asked_for(tmp_path: Path, workers: int) -> None:
+    found = folders(people(tmp_path / "set", {"Ann": 3, "Bo": 2}, size=(40, 50)))
+    damaged = tmp_path / "set" / "Ann" / "Ann_0002.jpg"
+    damaged.write_bytes(damaged.read_bytes()[:700])
+    prepared = Preparation((7, 11), mean=0.3, deviation=0.7)
+    drawn = [[row % 5 for row in range(size)] for size in (3 * PIECE + 5, 2 * PIECE, 0, PIECE, PIECE + 1)]
+    batches = list(Batches(found, prepared, drawn, Augmentation(), seed=7, workers=workers).since(0))
+    assert [batch.rows.tolist() for batch in batches] == [[row for row in rows if row != 1] for rows in drawn]
+    assert [len(batch.skipped) for batch in batches] == [rows.count(1) for rows in drawn]
+    assert [batch.step for batch in batches] == [0, 1, 2, 3, 4]
+    for batch in batches:
+        assert torch.equal(batch.labels, found.labels[batch.rows])
+        assert batch.images.shape == (len(batch.rows), 3, 7, 11)
+        assert batch.images.is_contiguous()
+        for image, row in zip(batch.images, batch.rows.tolist(), strict=True):
+            pixels = Augmentation()(prepared.fitted(found.read(row, least=11)), 7, batch.step, row)
+            assert torch.equal(image, prepared.values(pixels))
+
+
+def test_a_batch_is_numbers_once() -> None:
+    pixels = numpy.zeros((1, 40, 50, 3), numpy.uint8)
+    batches = Batches(examples("dots", Stored(pixels), ["a/1"], ["a"]), Preparation((40, 50)), [[0] * 9 * PIECE])
+    tracemalloc.start()  # sees numpy's memory and not torch's, where the batch itself lies
+    [batch] = batches.since(0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < batch.images.nbytes / 4
+
+
+class Counted:
+    """A source that counts what is read, by whatever process."""
+
+    def __init__(self) -> None:
+        self.reads = multiprocessing.get_context().Value("i", 0)
+
+    def read(self, index: int, *, least: int | None = None) -> numpy.ndarray:
+        with self.reads.get_lock():
+            self.reads.value += 1
+        return numpy.zeros((2, 2, 1), numpy.uint8)
+
+
+def test_workers_read_one_large_batch_ahead_in_all() -> None:
+    source, size = Counted(), 10 * PIECE
+    some = examples("dots", source, ["a/1"], ["a"])
+    batches = Batches(some, Preparation((2, 2), channels=1), [[0] * size] * 9, workers=2).since(0)
+    next(batches)
+    before = -1
+    while before != source.reads.value:  # until the workers rest
+        before = source.reads.value
+        time.sleep(0.3)
+    assert size < before <= 2 * size
+    assert len(list(batches)) == 8
 
 
 @given(st.integers(0, 99), st.integers(0, 99))

@@ -4,6 +4,7 @@ import gzip
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -91,6 +92,18 @@ def test_lfw_is_the_centre_of_each_image(faces: Path) -> None:
     assert lfw(faces, crop=None).read(0).shape == (250, 250, 3)
 
 
+def test_pipes_among_faces_are_listed(tmp_path: Path) -> None:
+    root = people(tmp_path / "lfw", PEOPLE)
+    os.mkfifo(root / "Cy" / "Cy_0003.jpg")
+    found = lfw(root)
+    assert found.items[-1] == "Cy/Cy_0002.jpg"
+    assert found.skipped == (("Cy/Cy_0003.jpg", "no regular file"),)
+    (root / "Cy" / "Cy_0002.jpg").unlink()
+    (root / "Cy" / "Cy_0002.jpg").symlink_to(os.devnull)  # no file, as a pipe, but nobody would wait for it
+    with pytest.raises(Unreadable, match="no regular file"):
+        found.read(5)
+
+
 def test_the_protocol_is_read_as_written(faces: Path) -> None:
     found, protocol = lfw(faces), lfw_protocol(faces)
     assert protocol.people == (("Ann", "Bo_Li"), ("Cy",))
@@ -153,6 +166,14 @@ def test_odd_idx_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
         idx(tmp_path)
 
 
+def test_damaged_gzip_is_refused(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 99]) + bytes(range(99))))
+    packed[12] ^= 0xFF
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(packed)
+    with pytest.raises(ValueError, match=r"read_idx: file must be whole; got train-images-idx3-ubyte.gz"):
+        idx(tmp_path)
+
+
 def cifar(tmp_path: Path, form: str) -> tuple[Path, numpy.ndarray]:
     images = numpy.random.default_rng(1).integers(0, 255, (10, 32, 32, 3), numpy.uint8)
     labels = [3, 9, 0, 1, 2, 4, 5, 6, 7, 8]
@@ -200,6 +221,83 @@ def test_a_pickle_that_names_anything_but_arrays_is_refused(tmp_path: Path) -> N
     (tmp_path / "data_batch_1").write_bytes(pickle.dumps({b"data": Attack(), b"labels": []}))
     with pytest.raises(ValueError, match=r"cifar10: path must hold pickles of plain arrays only; got posix.system"):
         cifar10(tmp_path)
+
+
+def damaged_npz(path: Path, how: str) -> None:
+    arrays: dict[str, Any] = {
+        "train_jpeg": numpy.zeros(9, numpy.uint8),
+        "train_offset": numpy.array([0, 4, 9]),
+        "train_label": numpy.array([3, 9]),
+    }
+    changes: dict[str, dict[str, Any]] = {
+        "an object": {"train_label": numpy.array([3, None])},
+        "a wide label": {"train_label": numpy.array([3, 200])},
+        "a table of labels": {"train_label": numpy.array([[3], [9]])},
+        "a fraction": {"train_offset": numpy.array([0, 4.5, 9])},
+        "offsets that fall": {"train_offset": numpy.array([0, 9, 4], numpy.uint64)},
+        "an offset below": {"train_offset": numpy.array([-4, 4, 9])},
+    }
+    numpy.savez(path, **{**arrays, **changes.get(how, {})})
+    data = bytearray(path.read_bytes())
+    if how == "a flipped bit":
+        data[data.index(b"NUMPY") + 130] ^= 1
+    path.write_bytes({"cut off": data[:300], "a text": b"a diary", "empty": b""}.get(how, data))
+
+
+WHOLE_NPZ = r"be a whole .npz with arrays of numbers or texts, no objects; got '.*c.npz'.$"
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("cut off", WHOLE_NPZ),
+        ("a flipped bit", WHOLE_NPZ),
+        ("a text", WHOLE_NPZ),
+        ("empty", WHOLE_NPZ),
+        ("an object", WHOLE_NPZ),
+        ("a wide label", "have labels from 0 to 9; got 200 in '.*c.npz'"),
+        ("a table of labels", "have train_jpeg in one row of bytes, .* in one row of whole numbers; got '.*c.npz'"),
+        ("a fraction", "have train_jpeg in one row of bytes, .* in one row of whole numbers; got '.*c.npz'"),
+        ("offsets that fall", "have an offset for each label, and the end; got 3, 2 in '.*c.npz'"),
+        ("an offset below", "have an offset for each label, and the end; got 3, 2 in '.*c.npz'"),
+    ],
+)
+def test_a_damaged_npz_is_refused_by_name(tmp_path: Path, how: str, message: str) -> None:
+    damaged_npz(tmp_path / "c.npz", how)
+    with pytest.raises(ValueError, match=f"cifar10: path must {message}"):
+        open_examples(tmp_path / "c.npz")
+
+
+def test_a_npz_must_be_a_file(tmp_path: Path) -> None:
+    (tmp_path / "c.npz").symlink_to(os.devnull)
+    with pytest.raises(ValueError, match=r"cifar10: path must be a file; got '.*c.npz'"):
+        open_examples(tmp_path / "c.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("data_batch_1.bin", bytes(3072), "hold rows of 3,073 bytes; got 3,072 bytes in '.*data_batch_1.bin'"),
+        ("data_batch_1.bin", b"", "hold rows of 3,073 bytes; got 0 bytes in '.*data_batch_1.bin'"),
+        ("data_batch_1.bin", b"\xc8" + bytes(3072), "have labels from 0 to 9; got 200 in '.*data_batch_1.bin'"),
+        ("data_batch_1", b"a diary", "hold whole pickles; got '.*data_batch_1'"),
+        ("data_batch_1", pickle.dumps([1, 2])[:-1], "hold whole pickles; got '.*data_batch_1'"),
+        ("data_batch_1", pickle.dumps([1, 2]), "hold data and labels in data_batch_1; got "),
+        ("data_batch_1", pickle.dumps({b"data": 1, b"labels": 2}), "hold data and labels in data_batch_1; got "),
+    ],
+)
+def test_damaged_cifar_is_refused_by_name(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(ValueError, match=f"cifar10: path must {message}"):
+        open_examples(tmp_path)
+
+
+def test_cifar_labels_must_have_names(tmp_path: Path) -> None:
+    for label in (-1, 10, "cat"):
+        data = {b"data": numpy.zeros((1, 3072), numpy.uint8), b"labels": [label]}
+        (tmp_path / "data_batch_1").write_bytes(pickle.dumps(data))
+        with pytest.raises(ValueError, match=f"cifar10: path must have labels from 0 to 9; got {label!r} in '.*1'"):
+            cifar10(tmp_path)
 
 
 def test_digits_are_numbers_in_grey() -> None:

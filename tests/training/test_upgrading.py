@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -109,7 +110,7 @@ def test_an_image_of_a_batch_meets_its_own_old_vector(old: Saved, tmp_path: Path
 
 
 def test_stored_vectors_are_kept_by_name() -> None:
-    vectors = torch.arange(8.0).view(4, 2)
+    vectors = torch.nn.functional.normalize(torch.arange(8.0).view(4, 2))
     held = HELD.take(range(5))
     older = StoredVectors(vectors, ("Eve", "9", "7", "9"), ("x", held.items[2], "y", "z"))
     found = old_vectors(older, held)
@@ -139,6 +140,69 @@ def test_wrong_files_are_refused(old: Saved, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="StoredVectors: items must be one for each of 2 vectors; got 1"):
         open_older(path)
     with pytest.raises(ValueError, match="StoredVectors: names must be of identities in digits; got none of them"):
-        StoredVectors(torch.zeros(1, 2), ("Eve",)).of(HELD)
+        StoredVectors(torch.eye(1, 2), ("Eve",)).of(HELD)
     with pytest.raises(ValueError, match="harmony: embedding_dim must be that of V1, 6; got 7"):
         harmony(old, SEEN, replace(PLAN, embedding_dim=7))
+
+
+TWO: dict[str, Any] = {"vectors": numpy.eye(2, 6), "names": numpy.array(["7", "8"])}
+WHOLE_NPZ = "open_older: path must be a whole .npz with arrays of numbers or texts, no objects; got '.*v1.npz'."
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (
+            {"vectors": numpy.ones(2)},
+            r"open_older: vectors must be rows of numbers; got float64 of shape \(2,\) in '.*'",
+        ),
+        ({"vectors": numpy.array([["a"], ["b"]])}, "open_older: vectors must be rows of numbers; got <U1 of shape"),
+        (
+            {"names": numpy.array("7")},
+            r"open_older: names must be one row of texts; got <U1 of shape \(\) in '.*v1.npz'",
+        ),
+        ({"items": numpy.array([1, 2])}, r"open_older: items must be one row of texts; got int64 of shape \(2,\) in"),
+        ({"names": numpy.array(["7", "8"], object)}, WHOLE_NPZ),
+        ({"vectors": numpy.array([[1.0, 0.0], None], object)}, WHOLE_NPZ),
+    ],
+)
+def test_stored_arrays_of_another_kind_are_refused(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+    numpy.savez(tmp_path / "v1.npz", **{**TWO, **arrays})
+    with pytest.raises(ValueError, match=message) as refused:
+        open_older(tmp_path / "v1.npz")
+    assert "pickle" not in str(refused.value)
+    assert refused.value.__context__ is None  # numpy's advice to load it unsafely is not shown either
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_damaged_vectors_are_refused_or_whole(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / "v1.npz"
+    (numpy.savez_compressed if packed else numpy.savez)(path, **TWO)
+    data = path.read_bytes()
+    refused = 0
+    for place in range(0, len(data), 3):
+        for damaged in (data[:place], data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :]):
+            path.write_bytes(damaged)
+            try:
+                found = open_older(path)
+            except ValueError as error:
+                assert str(error).startswith("open_older: path must ")  # noqa: PT017
+                refused += 1
+            else:
+                assert isinstance(found, StoredVectors)
+                assert found.vectors.tolist() == TWO["vectors"].tolist()
+    assert refused > len(data) // 3
+    path.write_text("a diary")
+    with pytest.raises(ValueError, match=WHOLE_NPZ):
+        open_older(path)
+
+
+def test_stored_vectors_must_have_length_1() -> None:
+    unit = torch.nn.functional.normalize(torch.randn(99, 128, generator=torch.Generator().manual_seed(1)))
+    names = ("7",) * 99
+    assert len(StoredVectors(unit.half().float(), names).vectors) == 99  # rounded, as stores may be
+    for factor, length in ((7.0, "7"), (1.002, "1.002"), (0.0, "0"), (float("nan"), "nan")):
+        vectors = unit.clone()
+        vectors[42] *= factor
+        with pytest.raises(ValueError, match=f"StoredVectors: vectors must have length 1; got {length}. Divide each"):
+            StoredVectors(vectors, names)
