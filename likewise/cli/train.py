@@ -126,6 +126,11 @@ def train(
     others = unseen(_examples(compare, "all", 0.0, 0), some) if compare else None
     if others and isinstance(older, StoredVectors):
         older.of(others)  # refused now, not after all training
+    if others:
+        counts = others.labels.bincount()
+        most = (len(others) ** 2 - int(counts.square().sum())) // 2
+        rule = f"be at least 3 / {most} different pairs of --compare"
+        require(most * far >= 3 * (1 - 1e-9), "train", "--far", rule, far)
     count = _steps(steps, epochs, some, identities * faces + random)
     default_dim = old_width(older) if older else first.network.embedding_dim if first else 128
     plan = Plan(

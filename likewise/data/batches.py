@@ -23,13 +23,21 @@ AHEAD = 2, 32  # pieces that a worker reads before they are asked for, at least 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Images, whose they are, and which rows of the examples they are; `step` counts batches from 0."""
+    """Images, whose they are, and which rows of the examples they are; `step` counts batches from 0.
 
-    images: Float[Tensor, "B C Y X"]
+    preparation: what makes numbers of images that are bytes.
+    """
+
+    images: Float[Tensor, "B C Y X"] | UInt8[Tensor, "B Y X C"]
     labels: Int64[Tensor, "B"]
     rows: Int64[Tensor, "B"]
     step: int
     skipped: tuple[Skipped, ...] = ()
+    preparation: Preparation | None = None
+
+    def numbers(self, images: Tensor) -> Float[Tensor, "n C Y X"]:
+        """Some of its images as numbers."""
+        return images if self.preparation is None else self.preparation.numbers(images)
 
 
 @runtime_checkable
@@ -46,6 +54,7 @@ class Batches:
     augmentation: what happens to row r in step s follows from (seed, s, r), so a resumed run sees the same images and
     the number of workers changes nothing. An image that turns out to be unreadable is left out of its batch and listed.
     A large batch is numbers only once, where it is given: workers share it and read about one more ahead, as bytes.
+    as_bytes: leave it so, for who makes numbers of a part at a time.
 
     >>> pixels = numpy.zeros((3, 2, 2, 1), numpy.uint8)
     >>> some = examples("dots", Stored(pixels), ["a/1", "b/1", "b/2"], ["a", "b", "b"])
@@ -60,6 +69,7 @@ class Batches:
     augmentation: Augmentation | None = None
     seed: int = 0
     workers: int = 0
+    as_bytes: bool = False
 
     def __post_init__(self) -> None:
         require_count("Batches", "seed", self.seed, least=0)
@@ -69,7 +79,27 @@ class Batches:
         """The batches from a step on."""
         pieces = _loaded(_Reading(self), _asked(self.drawn, step), self.workers)
         for first in pieces:
-            yield _whole(first, pieces, self.examples, self.preparation)
+            yield self._whole(first, pieces)
+
+    def _whole(self, first: "_Piece", others: "Iterator[_Piece]") -> Batch:
+        """The batch of a piece and those that follow."""
+        size, (channels, *shape) = first.asked.size, (self.preparation.channels, *self.preparation.size)
+        if self.as_bytes:
+            images = torch.empty(size, *shape, channels, dtype=torch.uint8)
+        else:
+            images = torch.empty(size, channels, *shape)
+        rows: list[int] = []
+        skipped: list[Skipped] = []
+        for piece in chain([first], others):
+            place = images[len(rows) : len(rows) + len(piece.rows)]
+            place.copy_(piece.pixels if self.as_bytes else self.preparation.numbers(piece.pixels))
+            rows += piece.rows
+            skipped += piece.skipped
+            if piece.asked.last:
+                break
+        kept = torch.tensor(rows, dtype=torch.int64)
+        facts = images[: len(rows)], self.examples.labels[kept], kept, first.asked.step, tuple(skipped)
+        return Batch(*facts, preparation=self.preparation if self.as_bytes else None)
 
 
 @dataclass(frozen=True)
@@ -147,22 +177,6 @@ def _ahead(size: int, workers: int) -> int:
     """So many pieces of each worker that together they are about one batch."""
     least, most = AHEAD
     return min(most, max(least, -(-size // (PIECE * workers))))
-
-
-def _whole(first: _Piece, others: Iterator[_Piece], some: Examples, preparation: Preparation) -> Batch:
-    """The batch of a piece and those that follow."""
-    images = torch.empty(first.asked.size, preparation.channels, *preparation.size)
-    rows: list[int] = []
-    skipped: list[Skipped] = []
-    for piece in chain([first], others):
-        for row, pixels in zip(piece.rows, piece.pixels.numpy(), strict=True):
-            images[len(rows)] = preparation.values(pixels)
-            rows.append(row)
-        skipped += piece.skipped
-        if piece.asked.last:
-            break
-    kept = torch.tensor(rows, dtype=torch.int64)
-    return Batch(images[: len(rows)], some.labels[kept], kept, first.asked.step, tuple(skipped))
 
 
 def _deaf(worker: int) -> None:

@@ -133,21 +133,14 @@ def fit(
     from a random one, then all layers, with triplets of both versions.
     """
     require(len(some) > 0, "fit", "examples", "not be empty", 0)
-    for name, given in (("harmonic", harmonic), ("start", start)):
-        alone = given is None or plan.objective != "classifier"
-        require(alone, "fit", name, "be left out for a classifier, which has no embeddings to keep", "vectors")
-    triplets = harmonic is None or plan.objective == "triplet"
-    require(triplets, "fit", "objective", "be triplet in harmony with another network", plan.objective)
-    last = plan.head_steps + plan.steps
-    for step in snapshots:
-        require(0 < step <= last, "fit", "snapshots", f"be of the {last} steps", step)
+    _require_together(plan, harmonic, start, snapshots)
     network, options = planned_network(some, plan, start)
     preparation = planned_preparation(some, plan, network, start)
     objective: nn.Module = harmonic or planned_objective(some, plan)
     augmentation = planned_augmentation(some) if plan.augment else None
     ranks = Ranks.here()
     drawn = RankRows(planned_batches(some, plan), ranks)
-    feed = Batches(some, preparation, drawn, augmentation, seed=plan.seed, workers=workers)
+    feed = Batches(some, preparation, drawn, augmentation, seed=plan.seed, workers=workers, as_bytes=True)
     settings = {
         **asdict(plan),
         "data": some.fingerprint,
@@ -167,6 +160,18 @@ def fit(
     network.eval()
     found = write(out) if trained.finished else None
     return Fitted(network, preparation, trained, found)
+
+
+def _require_together(plan: Plan, harmonic: Harmonic | None, start: Saved | None, snapshots: Collection[int]) -> None:
+    """Refuse what does not go with a plan."""
+    for name, given in (("harmonic", harmonic), ("start", start)):
+        alone = given is None or plan.objective != "classifier"
+        require(alone, "fit", name, "be left out for a classifier, which has no embeddings to keep", "vectors")
+    triplets = harmonic is None or plan.objective == "triplet"
+    require(triplets, "fit", "objective", "be triplet in harmony with another network", plan.objective)
+    last = plan.head_steps + plan.steps
+    for step in snapshots:
+        require(0 < step <= last, "fit", "snapshots", f"be of the {last} steps", step)
 
 
 @dataclass(frozen=True, eq=False)

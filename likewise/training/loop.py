@@ -104,6 +104,7 @@ def train(
         while run.step < steps and not stopped:
             batch = run.ranks.batch(next(batches))
             record = run.take(batch)
+            del batch  # or it would be there while the next one is read
             records.append(record)
             stopped = any(run.ranks.all(bool(watch and watch(record))))
             if run.step == steps and not all(bool(weight.isfinite().all()) for weight in network.parameters()):
@@ -209,7 +210,7 @@ class _Run:
         """The loss of a whole batch, its gradients by this part, and all its embeddings."""
         images = batch.images.to(self.device)
         if not len(batch.labels):  # all of them were unreadable
-            return 0.0, images.flatten(1)
+            return 0.0, batch.numbers(images).flatten(1)
 
         def loss_of(part: torch.Tensor) -> torch.Tensor:
             self.ranks.seed(self.seed * self.steps + self.step, own=False)
@@ -219,9 +220,12 @@ class _Run:
             return self.objective(embeddings, batch)
 
         if self.chunk is not None and len(images):
-            loss, embeddings = backward_in_chunks(self.network, images, loss_of, chunk=self.chunk)
+            loss, embeddings = backward_in_chunks(
+                self.network, images, loss_of, chunk=self.chunk, prepare=batch.numbers
+            )
         else:
-            embeddings = self.network(images) if len(images) else images.flatten(1)
+            numbers = batch.numbers(images)
+            embeddings = self.network(numbers) if len(numbers) else numbers.flatten(1)
             loss = loss_of(embeddings)
             if loss.requires_grad:
                 loss.backward()

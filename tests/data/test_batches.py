@@ -183,3 +183,23 @@ def test_unreadable_images_are_left_out_and_listed(tmp_path: Path) -> None:
 def test_wrong_arguments_are_refused(make, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(0.5, 0.5), (0.0, 1.0), (0.485, 0.229), (0.1, 0.3)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_bytes_become_the_same_numbers_to_the_last_bit(mean: float, deviation: float, channels: int) -> None:
+    pixels = numpy.arange(256 * channels, dtype=numpy.int64).reshape(2, 8, 16, channels).astype(numpy.uint8)
+    preparation = Preparation((8, 16), channels, mean, deviation)
+    found = preparation.numbers(torch.from_numpy(pixels))
+    assert torch.equal(found, torch.stack([preparation.values(each) for each in pixels]))
+    assert found.is_contiguous()
+    some = examples("dots", Stored(pixels), ["a/1", "b/1"], ["a", "b"])
+    asked = [[1, 0, 1], [0]]
+    for plain, small in zip(
+        Batches(some, preparation, asked).since(0),
+        Batches(some, preparation, asked, as_bytes=True).since(0),
+        strict=True,
+    ):
+        assert small.images.dtype == torch.uint8
+        assert torch.equal(preparation.numbers(small.images), plain.images)
+        assert small.rows.tolist() == plain.rows.tolist()

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from likewise.data import Preparation
 from likewise.training import (
     AdaGrad,
     Classes,
@@ -181,6 +182,22 @@ def test_weights_that_are_no_numbers_after_the_last_step_are_not_kept(tmp_path: 
     with pytest.raises(Diverged, match=r"train: weights after step 1 are not finite. Lower the learning rate."):
         train(network, SemiHard(), feed(), steps=2, keep=keep(tmp_path, every=1), watch=spoil)
     assert checkpoint_settings(tmp_path / "run.checkpoint")["step"] == 1
+
+
+@pytest.mark.parametrize("chunk", [None, 16])
+def test_bytes_are_made_numbers_a_chunk_at_a_time(chunk: int | None) -> None:
+    sizes: list[int] = []
+
+    class Counting(Preparation):
+        def numbers(self, pixels: Tensor) -> Tensor:
+            sizes.append(len(pixels))
+            return super().numbers(pixels)
+
+    expected = train(small(), SemiHard(), feed(), steps=3, chunk=chunk)
+    as_bytes = replace(feed(), preparation=Counting((8, 8), channels=1), as_bytes=True)
+    found = train(small(), SemiHard(), as_bytes, steps=3, chunk=chunk)
+    assert losses(found) == losses(expected)
+    assert max(sizes) == (chunk or 40)
 
 
 def test_a_log_that_was_cut_off_is_read_to_its_last_whole_line(tmp_path: Path) -> None:
