@@ -293,7 +293,8 @@ def test_networks_without_norms_learn_more_slowly() -> None:
     assert peaks == [1e-4, 1e-3]
     assert Plan(rate=0.5).to_schedule() == Cosine(peak=0.5)
     assert Plan(rate=0.5, schedule="adagrad").to_schedule() == AdaGrad(start=0.5)
-    assert Plan(schedule="adagrad").to_schedule() == AdaGrad()
+    assert Plan(schedule="adagrad").to_schedule() == AdaGrad(start=5e-4)
+    assert Plan(schedule="adagrad", network="resnet8").to_schedule() == AdaGrad()
 
 
 def test_a_collapse_or_a_divergence_exits_1(

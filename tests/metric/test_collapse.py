@@ -65,7 +65,9 @@ def test_the_guard_stops_at_the_end_of_its_patience_with_the_evidence() -> None:
     good, bad = unit(16, 8), torch.zeros(16, 8)
     for x in (bad, bad, good, bad, bad):
         guard.check(x)
-    with pytest.raises(CollapseError, match=r"mean squared distance 0 is below 0\.1; .* for 3 batches in a row\. Train"):
+    with pytest.raises(
+        CollapseError, match=r"mean squared distance 0 is below 0\.1; .* for 3 batches in a row\. Train"
+    ):
         guard.check(bad, active_loss=0.3)
     again = CollapseGuard(patience=3)
     again.load_state_dict({"streak": 2})
