@@ -9,9 +9,10 @@ import torch
 from PIL import Image
 
 from likewise.data import Examples, Unreadable, open_examples
-from likewise.training import read_records, unfinished
+from likewise.training import Keep, Plan, SemiHard, read_records, train, unfinished
 from tests.data.drawing import face, people
 from tests.test_cli_train import SMALL, base, door, pressing, run
+from tests.training.problems import feed, small
 
 
 @pytest.fixture
@@ -134,7 +135,48 @@ def test_a_log_with_a_damaged_line_is_not_cut_off(
     assert message in capsys.readouterr().err
     assert left_by(tmp_path) == before
     log.unlink()
-    assert run(str(root), *base(tmp_path, "--steps", "5", "--resume")) == 0
+    for _ in range(2):  # it is not missed, now or later
+        assert run(str(root), *base(tmp_path, "--steps", "5", "--resume")) == 0
+
+
+def test_a_log_may_begin_later_than_its_run(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for moment in ("step 2,", "step 4,"):
+        with monkeypatch.context() as patched:
+            patched.setattr(door, "progress_bar", pressing(moment))
+            assert run(str(root), *base(tmp_path, "--steps", "6", "--resume")) == 130
+        if moment == "step 2,":
+            (tmp_path / "m.jsonl").unlink()
+    assert run(str(root), *base(tmp_path, "--steps", "6", "--resume")) == 0
+    assert [record.step for record in read_records(tmp_path / "m.jsonl")] == [2, 3, 4, 5]
+
+
+def test_what_another_run_or_a_first_part_has_left_is_told_apart(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "m.safetensors"
+    assert run(str(root), *base(tmp_path, "--steps", "1")) == 0
+    out.rename(tmp_path / "v2.safetensors")
+    again = ["--start", str(tmp_path / "v2.safetensors"), "--head-steps", "2", "--steps", "2"]
+    with monkeypatch.context() as patched:
+        patched.setattr(door, "progress_bar", pressing("step 2,"))
+        assert run(str(root), *base(tmp_path, *again)) == 130
+    assert unfinished(out) == f"step 2 of 2 in {tmp_path / 'm.head.checkpoint'}"
+    assert run(str(root), *base(tmp_path, *again, "--resume")) == 0
+    assert unfinished(out) is None
+    train(small(), SemiHard(), feed(), steps=1, keep=Keep(tmp_path / "m.checkpoint", tmp_path / "m.jsonl"))
+    assert unfinished(out) is None
+
+
+def test_a_network_that_diverges_is_told_so(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(root), *base(tmp_path, "--steps", "2", "--rate", "1e10")) == 1
+    assert "are not finite" in capsys.readouterr().err
+    assert not (tmp_path / "m.safetensors").exists()
+
+
+def test_a_plan_whose_rates_have_changed_does_not_resume() -> None:
+    assert Plan(schedule="adagrad").hidden == {"unnormed_start": 5e-4}
+    assert Plan(schedule="adagrad", rate=0.05).hidden == Plan().hidden == {}
+    assert Plan(schedule="adagrad", network="resnet8").hidden == {}
 
 
 def test_harmony_is_of_triplets(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,6 +197,24 @@ def test_vectors_that_cannot_be_compared_are_refused_before_training(
     assert run(str(root), *base(tmp_path, *new)) == 2
     assert "StoredVectors: names must be of identities in" in capsys.readouterr().err
     assert left_by(tmp_path) == {}
+    names = numpy.array(["Ann", "Eli", "Flo"])
+    numpy.savez(tmp_path / "old.npz", vectors=vectors, names=names)
+    assert run(str(root), *base(tmp_path, *new)) == 2
+    assert "draw_pairs: labels must give pairs of both kinds in one split" in capsys.readouterr().err
+    assert left_by(tmp_path) == {}
+
+
+def test_a_far_that_cannot_be_shown_is_refused_before_training(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = people(tmp_path / "others", {f"p{number}": 3 for number in range(20)})
+    assert run(str(root), *base(tmp_path, "--steps", "1")) == 0
+    old = (tmp_path / "m.safetensors").rename(tmp_path / "v1.safetensors")
+    before = left_by(tmp_path)
+    new = ["--harmonic-with", str(old), "--compare", str(others), "--steps", "2"]
+    assert run(str(root), *base(tmp_path, *new)) == 2
+    assert "compare_versions: far must be at least 3 / 60 different pairs; got 0.001." in capsys.readouterr().err
+    assert left_by(tmp_path) == before
 
 
 def test_a_run_that_collapses_leaves_its_log_its_curve_and_the_checkpoint_before(

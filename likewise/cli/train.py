@@ -100,7 +100,6 @@ def train(
     from likewise.training import (
         Diverged,
         Plan,
-        StoredVectors,
         beside,
         compare_fitted,
         fit,
@@ -109,6 +108,7 @@ def train(
         old_width,
         open_older,
         read_records,
+        require_comparable,
         unfinished,
         unseen,
     )
@@ -124,13 +124,8 @@ def train(
     first = load_network(start) if start else None
     some = _examples(data, people, held_out if objective == "classifier" else 0.0, fold)
     others = unseen(_examples(compare, "all", 0.0, 0), some) if compare else None
-    if others and isinstance(older, StoredVectors):
-        older.of(others)  # refused now, not after all training
-    if others:
-        counts = others.labels.bincount()
-        most = (len(others) ** 2 - int(counts.square().sum())) // 2
-        rule = f"be at least 3 / {most} different pairs of --compare"
-        require(most * far >= 3 * (1 - 1e-9), "train", "--far", rule, far)
+    if older and others:
+        require_comparable(older, others, far=far)
     count = _steps(steps, epochs, some, identities * faces + random)
     default_dim = old_width(older) if older else first.network.embedding_dim if first else 128
     plan = Plan(
@@ -200,6 +195,8 @@ def train(
         if ranks.writes and logs:
             _draw(read_records(max(logs, key=lambda log: log.stat().st_mtime)), some, plan, out)
         print(f"likewise: {error}", file=sys.stderr)
+        if left := unfinished(out):
+            print(f"likewise: it stands at {left}; to begin anew, remove that file", file=sys.stderr)
         raise typer.Exit(1) from None
     if ranks.writes:
         _show(fitted, some, plan, out, found, as_json)
@@ -272,11 +269,12 @@ def _size(text: str | None) -> tuple[int, int] | None:
 
 def _draw(records: "Sequence[Record]", some: "Examples", plan: "Plan", out: Path) -> Path:
     """The learning curve beside a network."""
+    from likewise.networks.weights import write_whole
     from likewise.reports.curves import learning_curve
     from likewise.training import beside
 
     picture = beside(out, "svg")
-    picture.write_text(learning_curve(records, title=f"{plan.network} on {some.title}"))
+    write_whole(picture, learning_curve(records, title=f"{plan.network} on {some.title}").encode())
     return picture
 
 

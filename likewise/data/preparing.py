@@ -62,7 +62,7 @@ class Preparation:
         return torch.from_numpy(numpy.ascontiguousarray(scaled.transpose(2, 0, 1)))
 
     def numbers(self, pixels: UInt8[Tensor, "n Y X C"]) -> Float[Tensor, "n C Y X"]:
-        """`values` of many images, to the last bit."""
+        """`values` of many images; on a CPU to the last bit."""
         scaled = pixels.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
         return scaled.div_(255).sub_(self.mean).div_(self.deviation)
 

@@ -109,14 +109,9 @@ def compare_versions(
         require(got == shape, where, "control", f"have the shape of new, {shape}", got)
     if old_labels is None:
         require(len(old) == len(new), where, "old_labels", "be given when old has other rows than new", None)
-        listed = [draw_pairs(labels, splits=splits, most=most, seed=seed)] * 3
     else:
         require_batch(where, old, old_labels)
-        sides = (labels, None), (labels, old_labels), (old_labels, None)
-        listed = [draw_pairs(*side, splits=splits, most=most, seed=seed) for side in sides]
-    fewest = min(int((~pairs.same).sum()) for pairs in listed)
-    require_shown(where, far, fewest, see="far_found and the errors")
-    of_new, of_mixed, of_old = listed
+    of_new, of_mixed, of_old = compared_pairs(labels, old_labels, far=far, splits=splits, most=most, seed=seed)
     kept = verification(distances(old, old, of_old), of_old.same, far=far, folds=of_old.split).threshold
 
     def match(a: Tensor, b: Tensor, pairs: Pairs) -> Match:
@@ -130,6 +125,26 @@ def compare_versions(
         control_mixed=None if control is None else match(control, old, of_mixed),
         far=far,
     )
+
+
+def compared_pairs(
+    labels: Int64[Tensor, "N"],
+    old_labels: Int64[Tensor, "M"] | None = None,
+    *,
+    far: float,
+    splits: int = SPLITS,
+    most: int = MOST,
+    seed: int = 0,
+) -> "tuple[Pairs, Pairs, Pairs]":
+    """The pairs new-new, new-old and old-old of `compare_versions`; refused if any cannot show the FAR."""
+    of_new = draw_pairs(labels, splits=splits, most=most, seed=seed)
+    of_mixed = of_old = of_new
+    if old_labels is not None:
+        of_mixed = draw_pairs(labels, old_labels, splits=splits, most=most, seed=seed)
+        of_old = draw_pairs(old_labels, splits=splits, most=most, seed=seed)
+    fewest = min(int((~pairs.same).sum()) for pairs in (of_new, of_mixed, of_old))
+    require_shown("compare_versions", far, fewest, see="far_found and the errors", stacklevel=4)
+    return of_new, of_mixed, of_old
 
 
 def _match(d: Float[Tensor, "n"], pairs: Pairs, *, far: float, kept: float) -> Match:

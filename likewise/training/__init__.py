@@ -26,6 +26,7 @@ from likewise.training.upgrading import (
     old_vectors,
     old_width,
     open_older,
+    require_comparable,
     unseen,
 )
 
@@ -65,6 +66,7 @@ __all__ = [
     "old_width",
     "open_older",
     "read_records",
+    "require_comparable",
     "train",
     "unfinished",
     "unseen",

@@ -24,7 +24,7 @@ from likewise.networks import (
 )
 from likewise.networks.facenet import FaceNet
 from likewise.training.checkpoints import checkpoint_settings
-from likewise.training.loop import Feed, Keep, Trained, require_trainable, train
+from likewise.training.loop import Feed, Keep, Trained, require_finite, require_trainable, train
 from likewise.training.objectives import Classes, Harmonic, Logits, SemiHard
 from likewise.training.phases import Later, joined, layer_alone
 from likewise.training.ranks import RankRows, Ranks
@@ -80,6 +80,12 @@ class Plan:
     def images(self) -> int:
         """Of a full batch."""
         return self.identities * self.faces + self.random
+
+    @property
+    def hidden(self) -> dict[str, float]:
+        """What a run depends on that was once otherwise, though the plan is the same."""
+        slow = self.schedule == "adagrad" and self.rate is None and self.network.startswith("nn")
+        return {"unnormed_start": UNNORMED_START} if slow else {}
 
     def to_schedule(self) -> Schedule:
         """The optimiser and its rates."""
@@ -149,6 +155,7 @@ def fit(
         "data": some.fingerprint,
         "harmonic": harmonic.fingerprint if harmonic else None,
         "start": start.hash if start else None,
+        **plan.hidden,
     }
 
     def write(path: Path) -> str:
@@ -156,6 +163,7 @@ def fit(
 
     def watched(record: Record) -> bool | None:
         if record.step + 1 in snapshots:
+            require_finite(network, record.step)
             write(beside(out, f"step-{record.step + 1}.safetensors"))
         return any(ranks.all(bool(watch and watch(record))))
 
@@ -201,7 +209,7 @@ class Course:
                 first, stops = self._part(alone, 0, head, "head.", resume)
         if stops or not first.finished:
             return replace(first, finished=False)
-        return joined(first, self._part(network, head, self.plan.steps, "", resume)[0])
+        return joined(first, self._part(network, head, self.plan.steps, "", resume)[0], head)
 
     def _part(
         self, network: nn.Module, before: int, steps: int, name: str, resume: bool
@@ -253,9 +261,10 @@ def unfinished(out: Path) -> str | None:
     for name in ("head.checkpoint", "checkpoint", "control.head.checkpoint", "control.checkpoint"):
         path = beside(out, name)
         with suppress(ValueError, OSError):  # nothing is lost with a file that cannot be read
-            left = checkpoint_settings(path)
-            steps = left["head_steps"] if "head" in name else left["steps"]
-            if left["step"] < steps:
+            left, alone = checkpoint_settings(path), name.endswith("head.checkpoint")
+            steps = left.get("head_steps" if alone else "steps", 0)  # none: the file is of another run than `fit`'s
+            cut = alone and not path.with_name(path.name.replace("head.checkpoint", "checkpoint")).is_file()
+            if left["step"] < steps or (steps and cut):
                 return f"step {left['step']} of {steps} in {path}"
     return None
 

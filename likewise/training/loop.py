@@ -14,6 +14,7 @@ from torch import nn
 from likewise.checks import require_count
 from likewise.data import Batch, Skipped
 from likewise.metric import CollapseError, CollapseGuard, collapse, negative_shares
+from likewise.metric.triplet import require_rows
 from likewise.training.caching import backward_in_chunks, require_chunks
 from likewise.training.checkpoints import load_checkpoint, save_checkpoint
 from likewise.training.ranks import Ranks
@@ -106,13 +107,19 @@ def train(
             record = run.take(batch)
             del batch  # or it would be there while the next one is read
             records.append(record)
+            if run.step == steps or (keep and run.due(keep.every)):
+                require_finite(network, record.step)
             stopped = any(run.ranks.all(bool(watch and watch(record))))
-            if run.step == steps and not all(bool(weight.isfinite().all()) for weight in network.parameters()):
-                raise Diverged(f"train: weights after step {record.step} are not finite. Lower the learning rate.")
             if keep and run.ranks.writes and (stopped or run.step == steps or run.due(keep.every)):
                 run.save()
         run.ranks.all(None)  # nobody goes on, or resumes, before the files are there
     return Trained(tuple(records), run.step == steps, tuple(run.skipped))
+
+
+def require_finite(network: nn.Module, step: int) -> None:
+    """Say `Diverged` of a network that must not be written."""
+    if not all(bool(tensor.isfinite().all()) for tensor in network.state_dict().values()):
+        raise Diverged(f"train: weights after step {step} are not finite. Lower the learning rate.")
 
 
 def require_trainable(network: nn.Module, chunk: int | None) -> None:
@@ -215,8 +222,11 @@ class _Run:
         def loss_of(part: torch.Tensor) -> torch.Tensor:
             self.ranks.seed(self.seed * self.steps + self.step, own=False)
             embeddings = self.ranks.embeddings(part)
-            if not embeddings.detach().isfinite().all():
-                raise Diverged(f"train: embeddings of step {self.step} are not finite. Lower the learning rate.")
+            try:
+                require_rows("train", "embeddings", embeddings)
+            except ValueError:
+                fault = f"embeddings of step {self.step} are not finite, or too long to measure"
+                raise Diverged(f"train: {fault}. Lower the learning rate.") from None
             return self.objective(embeddings, batch)
 
         if self.chunk is not None and len(images):

@@ -50,8 +50,8 @@ class Later:
         return self.feed.since(step + self.after)
 
 
-def joined(first: Trained, second: Trained) -> Trained:
-    """Two parts of a run as one: steps go on counting."""
-    later = [replace(record, step=record.step + len(first.records)) for record in second.records]
+def joined(first: Trained, second: Trained, steps: int) -> Trained:
+    """Two parts of a run as one, the first of so many steps: they go on counting."""
+    later = [replace(record, step=record.step + steps) for record in second.records]
     skipped = dict.fromkeys([*first.skipped, *second.skipped])
     return Trained((*first.records, *later), second.finished, tuple(skipped))

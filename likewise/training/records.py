@@ -33,14 +33,20 @@ class Record:
 
 
 def read_records(path: Path) -> list[Record]:
-    """The records of a file; a last line that was cut off is left out."""
-    found = []
-    for line in path.read_text().splitlines():
+    """The records of a file up to a line that is damaged, such as a last one that was cut off."""
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[list[Record], int]:
+    """The records before a damaged line, and how many lines are left from there on."""
+    found: list[Record] = []
+    lines = path.read_text(errors="replace").splitlines()
+    for line in lines:
         try:
             found.append(Record(**json.loads(line)))
         except (json.JSONDecodeError, TypeError):
             break
-    return found
+    return found, len(lines) - len(found)
 
 
 def records_before(path: Path, step: int) -> list[Record]:
@@ -49,9 +55,13 @@ def records_before(path: Path, step: int) -> list[Record]:
 
 
 def require_records(path: Path, step: int) -> None:
-    """Refuse a file in which a step before `step` is missing or damaged: what follows it would be lost."""
-    found = [record.step for record in records_before(path, step)]
-    whole = not path.is_file() or found == list(range(step))
+    """Refuse a file in which a step up to `step` is missing or damaged, for what follows it would be lost.
+
+    A file that begins later than the run, or is not there, is not refused: it was moved away.
+    """
+    records, left = _read(path) if path.is_file() else ([], 0)
+    found = [record.step for record in records if record.step < step]
+    whole = found == list(range(found[0], step)) if found else left < 2
     hint = "Mend it, or move it away to go on without it."
     require(whole, "resume", "log", f"have a line for each of {step} steps", f"{len(found)} good ones in {path}", hint)
 

@@ -1,5 +1,6 @@
 """From an old version to a new one whose vectors can be compared with the old ones, and whether they can."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,8 @@ from torch import Tensor
 from likewise.checks import require
 from likewise.data import Examples
 from likewise.data.arrays import read_npz
-from likewise.metric import Versions, compare_versions
+from likewise.metric import FewImpostorsWarning, Versions, compare_versions
+from likewise.metric.versions import compared_pairs
 from likewise.networks import Saved, load_network
 from likewise.training.embedding import Embedded, embed_examples
 from likewise.training.fitting import Fitted, Plan
@@ -124,6 +126,19 @@ def unseen(some: Examples, trained_on: Examples) -> Examples:
         hint,
     )
     return found
+
+
+def require_comparable(older: Older, some: Examples, *, far: float) -> None:
+    """Refuse what `compare_fitted` would refuse of examples all of which can be read: before anything is trained."""
+    labels, old_labels = some.labels, None
+    if isinstance(older, StoredVectors):
+        old = older.of(some)
+        if bool((old.rows >= 0).all()):
+            labels = some.labels[old.rows.unique()]
+        else:
+            old_labels = old.labels
+    with warnings.catch_warnings(action="ignore", category=FewImpostorsWarning):
+        compared_pairs(labels, old_labels, far=far)
 
 
 def compare_fitted(

@@ -328,6 +328,7 @@ NAMES = {
         "old_width",
         "open_older",
         "read_records",
+        "require_comparable",
         "train",
         "unfinished",
         "unseen",

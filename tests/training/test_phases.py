@@ -140,7 +140,7 @@ def test_batches_go_on_where_the_first_part_ended() -> None:
 
 def test_two_parts_are_joined_in_order(start: Saved, tmp_path: Path) -> None:
     records = fit(SOME, replace(PLAN, head_steps=0), tmp_path / "m.safetensors").trained.records
-    both = joined(Trained(records[:1], True), Trained(records[:2], False))
+    both = joined(Trained(records[:1], True), Trained(records[:2], False), 1)
     assert [record.step for record in both.records] == [0, 1, 2]
     assert not both.finished
 
