@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from likewise.data import Examples, Unreadable, open_examples
-from likewise.training import Keep, Plan, SemiHard, read_records, train, unfinished
+from likewise.training import Keep, SemiHard, read_records, train, unfinished
 from tests.data.drawing import face, people
 from tests.test_cli_train import SMALL, base, door, pressing, run
 from tests.training.problems import feed, small
@@ -173,10 +173,16 @@ def test_a_network_that_diverges_is_told_so(root: Path, tmp_path: Path, capsys: 
     assert not (tmp_path / "m.safetensors").exists()
 
 
-def test_a_plan_whose_rates_have_changed_does_not_resume() -> None:
-    assert Plan(schedule="adagrad").hidden == {"unnormed_start": 5e-4}
-    assert Plan(schedule="adagrad", rate=0.05).hidden == Plan().hidden == {}
-    assert Plan(schedule="adagrad", network="resnet8").hidden == {}
+def test_a_run_whose_rates_have_changed_does_not_resume(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--network", "nns2", *SMALL[2:], "--workers", "0", "--schedule", "adagrad", "--steps", "1"]
+    assert run(str(root), *options, "--out", str(tmp_path / "m.safetensors")) == 0
+    before = left_by(tmp_path)
+    monkeypatch.setattr("likewise.training.fitting.UNNORMED_START", 0.05)
+    assert run(str(root), *options, "--out", str(tmp_path / "m.safetensors"), "--resume") == 2
+    assert "resume: rates must be that of the checkpoint, 'AdaGrad(start=0.0005" in capsys.readouterr().err
+    assert left_by(tmp_path) == before
 
 
 def test_harmony_is_of_triplets(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ class Preparation:
         require(self.deviation > 0, "Preparation", "deviation", "be positive", self.deviation)
 
     def __call__(self, pixels: Pixels) -> Float[Tensor, "D Z W"]:
-        return self.values(self.fitted(pixels))
+        return self.numbers(torch.from_numpy(numpy.array(self.fitted(pixels)))[None])[0]
 
     @property
     def least(self) -> int:
@@ -56,13 +56,8 @@ class Preparation:
         resized = numpy.asarray(picture.resize((columns, rows), Image.Resampling.BILINEAR))
         return resized.reshape(rows, columns, self.channels)
 
-    def values(self, pixels: numpy.ndarray) -> Float[Tensor, "C Y X"]:
-        """The numbers of an image that has its size already."""
-        scaled = (pixels.astype(numpy.float32) / 255 - self.mean) / self.deviation
-        return torch.from_numpy(numpy.ascontiguousarray(scaled.transpose(2, 0, 1)))
-
     def numbers(self, pixels: UInt8[Tensor, "n Y X C"]) -> Float[Tensor, "n C Y X"]:
-        """`values` of many images; on a CPU to the last bit."""
+        """The numbers of images that have their size already."""
         scaled = pixels.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
         return scaled.div_(255).sub_(self.mean).div_(self.deviation)
 

@@ -24,7 +24,7 @@ from likewise.networks import (
 )
 from likewise.networks.facenet import FaceNet
 from likewise.training.checkpoints import checkpoint_settings
-from likewise.training.loop import Feed, Keep, Trained, require_finite, require_trainable, train
+from likewise.training.loop import Feed, Keep, Trained, require_sound, require_trainable, train
 from likewise.training.objectives import Classes, Harmonic, Logits, SemiHard
 from likewise.training.phases import Later, joined, layer_alone
 from likewise.training.ranks import RankRows, Ranks
@@ -80,12 +80,6 @@ class Plan:
     def images(self) -> int:
         """Of a full batch."""
         return self.identities * self.faces + self.random
-
-    @property
-    def hidden(self) -> dict[str, float]:
-        """What a run depends on that was once otherwise, though the plan is the same."""
-        slow = self.schedule == "adagrad" and self.rate is None and self.network.startswith("nn")
-        return {"unnormed_start": UNNORMED_START} if slow else {}
 
     def to_schedule(self) -> Schedule:
         """The optimiser and its rates."""
@@ -155,7 +149,7 @@ def fit(
         "data": some.fingerprint,
         "harmonic": harmonic.fingerprint if harmonic else None,
         "start": start.hash if start else None,
-        **plan.hidden,
+        "rates": repr(plan.to_schedule()),  # those that it has unless given may change
     }
 
     def write(path: Path) -> str:
@@ -163,7 +157,7 @@ def fit(
 
     def watched(record: Record) -> bool | None:
         if record.step + 1 in snapshots:
-            require_finite(network, record.step)
+            require_sound(network, record.step)
             write(beside(out, f"step-{record.step + 1}.safetensors"))
         return any(ranks.all(bool(watch and watch(record))))
 

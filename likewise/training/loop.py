@@ -15,6 +15,7 @@ from likewise.checks import require_count
 from likewise.data import Batch, Skipped
 from likewise.metric import CollapseError, CollapseGuard, collapse, negative_shares
 from likewise.metric.triplet import require_rows
+from likewise.networks.segments import require_finite
 from likewise.training.caching import backward_in_chunks, require_chunks
 from likewise.training.checkpoints import load_checkpoint, save_checkpoint
 from likewise.training.ranks import Ranks
@@ -108,7 +109,7 @@ def train(
             del batch  # or it would be there while the next one is read
             records.append(record)
             if run.step == steps or (keep and run.due(keep.every)):
-                require_finite(network, record.step)
+                require_sound(network, record.step)
             stopped = any(run.ranks.all(bool(watch and watch(record))))
             if keep and run.ranks.writes and (stopped or run.step == steps or run.due(keep.every)):
                 run.save()
@@ -116,10 +117,12 @@ def train(
     return Trained(tuple(records), run.step == steps, tuple(run.skipped))
 
 
-def require_finite(network: nn.Module, step: int) -> None:
-    """Say `Diverged` of a network that must not be written."""
-    if not all(bool(tensor.isfinite().all()) for tensor in network.state_dict().values()):
-        raise Diverged(f"train: weights after step {step} are not finite. Lower the learning rate.")
+def require_sound(network: nn.Module, step: int) -> None:
+    """Say `Diverged` of a network that could not be written."""
+    try:
+        require_finite("train", network.state_dict())
+    except ValueError:
+        raise Diverged(f"train: weights after step {step} are not finite. Lower the learning rate.") from None
 
 
 def require_trainable(network: nn.Module, chunk: int | None) -> None:
