@@ -9,11 +9,13 @@ READY := $(VENV)/.ready
 PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
 
-.PHONY: help setup tour test check bench studies
+.PHONY: help setup tour quick test test-full check bench studies
 
 help:
 	@echo "make tour    run every method on real data and write likewise-report.html"
-	@echo "make test    check, then all tests"
+	@echo "make quick   check, then the tests that take at most a second each (three minutes)"
+	@echo "make test    check, then all tests but the heaviest; a change is merged when it is green (eight minutes)"
+	@echo "make test-full  the heaviest tests: browser, sanitizers, engines, models"
 	@echo "make check   lint, formatting and types"
 	@echo "make bench   measure errors, and speed against the peers (half an hour)"
 	@echo "make studies train networks and ask them: softmax replaced, faces, difficulty, early exit (hours)"
@@ -24,8 +26,17 @@ setup: $(READY)
 tour: $(READY)
 	@$(BIN)/likewise tour
 
+# Without shape checks, with few examples of each property; and names what should be marked slow.
+quick: check
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --quick -m "not slow and not full" --durations=10 --durations-min=1
+
 test: check
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# pytest's status 5 says that no test was collected.
+test-full: $(READY)
+	@status=0; $(BIN)/python -m pytest -q -n 2 --dist worksteal -m full || status=$$?; \
+	if [ $$status -eq 5 ]; then echo "No test is marked full."; exit 0; fi; exit $$status
 
 check: $(READY)
 	@$(BIN)/ruff check --quiet
@@ -58,8 +69,8 @@ $(READY): pyproject.toml constraints.txt
 	@export UV_COMPILE_BYTECODE=1 VIRTUAL_ENV=$(VENV); \
 	if [ -n "$$PIP_FIND_LINKS" ]; then export UV_FIND_LINKS="$$(echo $$PIP_FIND_LINKS | tr ' ' ',')"; fi; \
 	if [ -n "$$PIP_INDEX_URL" ]; then export UV_DEFAULT_INDEX="$$PIP_INDEX_URL"; fi; \
-	$(BIN)/uv pip install -qq --no-build-isolation --constraint constraints.txt --editable '.[report,mcp,dev]' || { \
+	$(BIN)/uv pip install -qq --no-build-isolation --constraint constraints.txt --editable '.[all,dev]' || { \
 		echo "uv could not install; trying pip ..."; \
 		$(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation \
-			--constraint constraints.txt --editable '.[report,mcp,dev]'; }
+			--constraint constraints.txt --editable '.[all,dev]'; }
 	@touch $(READY)

@@ -1,7 +1,8 @@
 """What holds in every test: shapes are checked and uninitialised memory is NaN. Nothing is seeded: pass generators.
 
 torch.compile cannot trace the shape checks, and they speak before our own messages do. A test of either asks for them
-to be off: `pytestmark = pytest.mark.usefixtures("without_shape_checks")`.
+to be off: `pytestmark = pytest.mark.usefixtures("without_shape_checks")`. A quick run (`--quick`) has no shape checks
+and tries fewer examples of a property.
 """
 
 import os
@@ -13,7 +14,7 @@ import torch
 
 import tests.shapes
 
-# Before the first import of likewise: signatures become checks, here and only here. The other rooms have no shapes.
+# The other rooms have no shapes.
 ROOMS_WITH_TENSORS = (
     "data",
     "similarity",
@@ -27,18 +28,29 @@ ROOMS_WITH_TENSORS = (
     "exits",
     "reports",
 )
-jaxtyping.install_import_hook([f"likewise.{room}" for room in ROOMS_WITH_TENSORS], "tests.shapes.check")
 
 # torch.empty and its kin give NaN (the largest value for integers), so that output nobody wrote cannot pass for right.
 torch.use_deterministic_algorithms(True)
 
 hypothesis.settings.register_profile("here", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "here")
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 
 # Workers share the machine's cores; more threads than cores are slower than one each.
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="no shape checks, fewer examples of each property")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the first import of a room with tensors: signatures become checks, here and only here."""
+    quick = config.getoption("quick")
+    if not quick:
+        jaxtyping.install_import_hook([f"likewise.{room}" for room in ROOMS_WITH_TENSORS], "tests.shapes.check")
+    hypothesis.settings.load_profile("quick" if quick else "ci" if os.environ.get("CI") else "here")
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ def test_uninitialised_memory_is_poisoned() -> None:
     assert (torch.empty(3, dtype=torch.int64) == torch.iinfo(torch.int64).max).all()
 
 
+@pytest.mark.slow  # it is not, but a quick run has no shape checks
 def test_shapes_are_checked() -> None:
     from likewise.similarity import products
 

@@ -50,7 +50,7 @@ def test_pins_are_names_and_versions() -> None:
 
 
 def test_everything_installed_is_pinned() -> None:
-    needed = installed_with("likewise", {"report", "mcp", "dev"})
+    needed = installed_with("likewise", {"all", "dev"})
     assert {"torch", "sympy", "pluggy"} <= needed
     assert needed - pinned_names(CONSTRAINTS) == set()
 
@@ -61,4 +61,10 @@ def test_an_odd_pin_is_found() -> None:
 
 
 def test_a_missing_pin_is_found() -> None:
-    assert installed_with("likewise", set()) - pinned_names("numpy==2.4.6") >= {"torch", "sympy"}
+    assert installed_with("likewise", {"torch"}) - pinned_names("numpy==2.4.6") >= {"torch", "sympy"}
+
+
+def test_claims_bring_no_torch() -> None:
+    needed = installed_with("likewise", set())
+    assert "mpmath" in needed
+    assert needed & {"torch", "sympy", "jaxtyping", "scikit-learn"} == set()

@@ -8,7 +8,7 @@ import pytest
 from tests.house import guards
 
 PAGES = sorted([*guards.ROOT.glob("*.md"), *guards.ROOT.glob("docs/**/*.md")])
-TARGETS = set(re.findall(r"^([a-z]+):", (guards.ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z-]+):", (guards.ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 
 
 def verbs() -> set[str]:
