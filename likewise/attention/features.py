@@ -57,6 +57,10 @@ class FeatureMap(nn.Module, ABC):
 
     def __init__(self, kernel: SimilarityKernel | None = None) -> None:
         super().__init__()
+        name = type(self).__name__
+        hint = f"The width is that of the input: {name}()." if isinstance(kernel, int) else ""
+        right = kernel is None or isinstance(kernel, SimilarityKernel)
+        require(right, name, "kernel", "be a kernel such as Exponential()", repr(kernel), hint)
         self._kernel = kernel
 
     def __init_subclass__(cls) -> None:

@@ -304,10 +304,19 @@ def test_map_without_mixed_products_is_told_from_the_quadratic_one() -> None:
         (lambda: Quadratic(2, constant=-1.0), "Polynomial: constant must be at least 0; got -1.0."),
         (lambda: Monomials(-1, degree=3), "Monomials: key_dim must be a whole number of at least 1; got -1."),
         (lambda: Monomials(2, degree=0), "Polynomial: degree must be a whole number of at least 1; got 0."),
+        (
+            lambda: Elu(32),  # ty: ignore[invalid-argument-type]
+            "Elu: kernel must be a kernel such as Exponential(); got 32. The width is that of the input: Elu().",
+        ),
+        (
+            lambda: Relu("x"),  # ty: ignore[invalid-argument-type]
+            "Relu: kernel must be a kernel such as Exponential(); got 'x'.",
+        ),
         (lambda: Taylor(0), "Taylor: key_dim must be a whole number of at least 1; got 0."),
         (lambda: Taylor(2, scale=0.0), "Truncated: scale must be a positive number; got 0.0."),
     ],
 )
+@pytest.mark.usefixtures("without_shape_checks")
 def test_maps_refuse_wrong_parameters(make: Callable[[], FeatureMap], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         make()
