@@ -159,7 +159,7 @@ def nearest(
     measured by float64 differences. If the k-th of these lies below all other bounds it is settled; if not, the row is
     asked again with products in float64 and at last with differences to all of y, which near-duplicates may need.
     exclude: a row of y that does not count for row i of x, itself as a rule, or -1. support: rows of y at a time.
-    progress: told the part of y that is done in the first way.
+    progress: told the part of y that is done in the first way. Numbers must be finite: NaN has no nearest row.
 
     >>> found = nearest(torch.tensor([[0.0], [5.0]]), torch.tensor([[5.0], [1.0], [-1.0]]), k=2)
     >>> found.indices.tolist(), found.squared.tolist()
@@ -175,6 +175,7 @@ def nearest(
     hidden = torch.full((len(x),), -1) if exclude is None else exclude.cpu()
     most = count - int(bool((hidden >= 0).any()))
     require(k <= most, where, "k", f"be at most {most}, the rows of y that count", k)
+    _require_finite("x", x)
     centre = _mean(y, support) if centre is None else centre
     indices = torch.zeros(len(x), k, dtype=torch.int64)
     squared = torch.zeros(len(x), k, dtype=torch.float64)
@@ -207,6 +208,8 @@ def _by_products(
 ) -> tuple[Int64[Tensor, "n c"], Float64[Tensor, "n"]]:
     """The rows of y with the least lower bounds, by index, and a bound that all others keep."""
     if count == y.shape[0]:
+        for start in range(0, count, support):
+            _require_finite("y", y[start : start + support])
         return torch.arange(count).repeat(len(x), 1), torch.full((len(x),), torch.inf, dtype=torch.float64)
     dtype = centre.dtype
     kept = 1 - 4 * (x.shape[1] ** 0.5 + 1) * torch.finfo(dtype).eps  # eps is two roundings
@@ -215,7 +218,10 @@ def _by_products(
     squares = torch.zeros(len(x), dtype=torch.float64)
     for start in range(0, y.shape[0], support):
         block = y[start : start + support].to(dtype) - centre
-        squares_y = (_squares(block) * kept).to(dtype)
+        squares_y = _squares(block)
+        if not squares_y.isfinite().all():  # only then is it worth looking at every number
+            _require_finite("y", block)
+        squares_y = (squares_y * kept).to(dtype)
         for first in range(0, len(x), QUERIES):
             rows = slice(first, first + QUERIES)
             queries = x[rows].to(dtype) - centre
@@ -283,6 +289,11 @@ def _measured(
             difference = x[query].double() - block[candidates[query, place] - start]
             squared[query, place] = difference.square().sum(-1)
     return squared
+
+
+def _require_finite(name: str, rows: Float[Tensor, "n K"]) -> None:
+    bad = int((~rows.isfinite().all(1)).sum())
+    require(bad == 0, "nearest", name, "be finite", f"{bad} rows that are not")
 
 
 def _hide(values: Float[Tensor, "n m"], column: Int64[Tensor, "n"]) -> None:

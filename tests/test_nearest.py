@@ -153,6 +153,18 @@ def test_rows_of_another_width_are_refused() -> None:
         nearest(draw(N, 5), draw(M, 3), k=1)
 
 
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+@pytest.mark.parametrize("rows", [M, 7])  # more rows than candidates, and fewer
+def test_numbers_that_are_not_finite_are_refused(bad: float, rows: int) -> None:
+    x, y = draw(N, K), draw(rows, K)
+    x[2, 1] = bad
+    with pytest.raises(ValueError, match=re.escape("nearest: x must be finite; got 1 rows that are not.")):
+        nearest(x, y, k=3)
+    y[rows - 1, 0] = bad
+    with pytest.raises(ValueError, match=re.escape("nearest: y must be finite; got 1 rows that are not.")):
+        nearest(draw(N, K), y, k=3, support=20, centre=torch.zeros(K))
+
+
 def test_differences_are_taken_in_double() -> None:
     """1 - 1e-8 and 1 + 1e-8 are both 1 in single precision; the second row is the nearer."""
     found = nearest(torch.tensor([[1.0]]), torch.tensor([[-1e-8], [1e-8]]), k=2)

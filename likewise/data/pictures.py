@@ -40,7 +40,9 @@ def decode(data: bytes, *, crop: int | None = None, least: int | None = None) ->
 
     crop: side of the square to keep, from the centre. least: rows and columns that will be asked for, so that a JPEG
     much larger than that is decoded at a half, a quarter or an eighth of its size, which is several times faster.
-    Transparent pixels lie on white; 16 bits become 8.
+    Transparent pixels lie on white; 16 bits become 8. Greys in floating point or in 32 bits do not say what white is:
+    it is the first of 1 (floating point only), 255 and 65,535 that no value exceeds, and an image with larger values,
+    or with negative or non-finite ones, is refused. It is never the image's own maximum, which differs between images.
 
     >>> file = io.BytesIO()
     >>> Image.new("L", (3, 2), 7).save(file, "PNG")
@@ -87,13 +89,26 @@ def _drafted(size: tuple[int, int], crop: int | None, least: int) -> tuple[int, 
 
 
 def _colours(picture: Image.Image) -> Image.Image:
-    if picture.mode.startswith("I;16") or picture.mode == "I":
-        values = numpy.asarray(picture).astype(numpy.int64)
-        return Image.fromarray((values.clip(0, 65535) // 257).astype(numpy.uint8)).convert("RGB")
+    if picture.mode.startswith("I;16"):
+        return Image.fromarray((numpy.asarray(picture) // 257).astype(numpy.uint8)).convert("RGB")
+    if picture.mode in ("F", "I"):
+        return _greys(picture).convert("RGB")
     if picture.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in picture.info:
         picture = picture.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
     return picture.convert("RGB")
+
+
+def _greys(picture: Image.Image) -> Image.Image:
+    """An image of floating-point or 32-bit greys in 8 bits; see `decode` for what is white."""
+    values = numpy.asarray(picture).astype(numpy.float64)
+    low, high = values.min().item(), values.max().item()
+    # Pillow has scaled a PGM's greys to 65,535 already.
+    whites = (65_535,) if picture.format == "PPM" and picture.mode == "I" else (1, 255, 65_535)[picture.mode == "I" :]
+    white = next((white for white in whites if high <= white), None)
+    if white is None or not low >= 0:  # NaN is neither
+        raise Unreadable(f"greys from {low:g} to {high:g}; they must be from 0 to 1, 255 or 65,535")
+    return Image.fromarray((values * (255 / white)).round().astype(numpy.uint8))
 
 
 def _centre(picture: Image.Image, side: int | None) -> Image.Image:

@@ -29,6 +29,8 @@ class TwoCovariance:
         With s = x + x' and d = x - x', which are independent either way: s has the covariance 2 (2 between + within) if
         they are of one identity and d has 2 within; both have 2 (between + within) if not.
         """
+        for name, rows in (("first", first), ("second", second)):
+            _require_finite("TwoCovariance.ratios", name, rows)
         apart = self.between + self.within
         x, other = (rows.to(self.mean) - self.mean for rows in (first, second))
         same = _density(x + other, 2 * (apart + self.between)) + _density(x - other, 2 * self.within)
@@ -51,6 +53,7 @@ def two_covariance(
     require(floor > 0, where, "floor", "be positive", floor)
     count = len(embeddings)
     require(len(labels) == count, where, "labels", f"have one entry for each of {count}", len(labels))
+    _require_finite(where, "embeddings", embeddings)
     x = embeddings.detach().double()
     mean = x.mean(0) if count else x.sum(0)
     x = x - mean
@@ -87,6 +90,11 @@ def _identities(sums: Tensor, counts: Tensor, between: Tensor, within: Tensor) -
         doubt += int(mine.sum()) * left
         doubts += int(mine.sum()) * count * left
     return seen, doubt, doubts
+
+
+def _require_finite(where: str, name: str, rows: Tensor) -> None:
+    bad = int((~rows.detach().isfinite().all(1)).sum())
+    require(bad == 0, where, name, "be finite", f"{bad} rows that are not")
 
 
 def _density(rows: Float[Tensor, "n E"], covariance: Float[Tensor, "E E"]) -> Float[Tensor, "n"]:

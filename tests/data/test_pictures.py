@@ -71,6 +71,34 @@ def test_every_mode_becomes_the_same_colours(mode: str) -> None:
     assert difference.mean() < (4 if mode in ("P", "YCbCr") else 0.5)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "white"), [("float32", 1), ("float32", 255), ("float32", 65_535), ("int32", 255), ("int32", 65_535)]
+)
+def test_greys_of_32_bits_are_read_by_the_least_white_that_holds_them(dtype: str, white: int) -> None:
+    greys = numpy.asarray(picture(mode="L")).astype(numpy.float64)
+    greys[0, 0] = 255.0
+    image = Image.fromarray((greys * (white / 255)).astype(dtype))
+    assert image.mode in ("F", "I")
+    found = decode(encoded(image, kind="TIFF"))
+    assert numpy.abs(found - greys[..., None]).max() <= 1.0
+
+
+def test_a_dark_image_stays_dark() -> None:
+    dark = Image.fromarray(numpy.full((2, 3), 0.2, numpy.float32))
+    assert decode(encoded(dark, kind="TIFF"))[0, 0].tolist() == [51, 51, 51]
+    grey = b"P5 1 1 65535\n" + struct.pack(">H", 200)  # a PGM says what white is
+    assert decode(grey)[0, 0].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "span"), [([-1.0, 0.5], "-1 to 0.5"), ([0.0, 70_000.0], "0 to 70000"), ([0.5, numpy.nan], "nan to nan")]
+)
+def test_greys_without_a_known_white_are_refused(values: list[float], span: str) -> None:
+    image = Image.fromarray(numpy.array([values], numpy.float32))
+    with pytest.raises(Unreadable, match=f"greys from {span}; they must be from 0 to 1, 255 or 65,535"):
+        decode(encoded(image, kind="TIFF"))
+
+
 def test_transparency_lies_on_white() -> None:
     assert decode(encoded(Image.new("RGBA", (1, 1), (0, 100, 200, 0))))[0, 0].tolist() == [255, 255, 255]
     assert decode(encoded(Image.new("RGBA", (1, 1), (0, 100, 200, 255))))[0, 0].tolist() == [0, 100, 200]

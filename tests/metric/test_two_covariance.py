@@ -106,3 +106,16 @@ def test_messages(change: dict, message: str) -> None:
 def test_a_label_is_needed_for_each_vector() -> None:
     with pytest.raises(ValueError, match=re.escape("labels must have one entry for each of 4; got 3.")):
         two_covariance(torch.eye(4), torch.tensor([0, 0, 1]))
+
+
+@pytest.mark.parametrize("bad", [torch.nan, -torch.inf])
+def test_numbers_that_are_not_finite_are_refused(bad: float) -> None:
+    x, labels = torch.eye(4), torch.tensor([0, 0, 1, 1])
+    model, wrong = two_covariance(x, labels), x.clone()
+    wrong[1, 2] = bad
+    with pytest.raises(
+        ValueError, match=re.escape("two_covariance: embeddings must be finite; got 1 rows that are not.")
+    ):
+        two_covariance(wrong, labels)
+    with pytest.raises(ValueError, match=re.escape("TwoCovariance.ratios: second must be finite; got 1 rows that")):
+        model.ratios(x, wrong)
