@@ -6,8 +6,8 @@ from typing import Any
 from torch import Tensor, empty, nn
 from torch.nn import functional
 
-from likewise.claims.programs import attention as attention_programs
 from likewise.networks import nn2, resnet50
+from likewise.programs import attention as attention_programs
 
 HEADS, LENGTH, WIDTH = 8, 256, 64
 PAIRS = HEADS * LENGTH * LENGTH * WIDTH * 2

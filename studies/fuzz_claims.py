@@ -22,12 +22,12 @@ from rich.progress import Progress
 from likewise.checks import require_count
 from likewise.claims.checking import check_claims
 from likewise.claims.documents import markdown_claims
-from likewise.claims.engines import needs_torch
 from likewise.claims.language.parser import parse
 from likewise.claims.pool import shared_pool
-from likewise.claims.rows import catalogue_claims
+from likewise.claims.registry import needs_torch
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
+from likewise.programs.rows import catalogue_claims
 
 DOCS = Path(__file__).parents[1] / "docs"
 BATCH = 400

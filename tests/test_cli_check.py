@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from likewise import cli
-from likewise.claims import checking, rows
+from likewise.claims import checking
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
 from likewise.cli import verdicts as screen
+from likewise.programs import rows
 
 HOLDS = "```claim {}\ngiven: x in R\nassert: x == x\n```\n"
 TYPO = "```claim typo\nassert: sin_softmax(q, k) > 0\n```\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from likewise import cli
-from likewise.claims.programs.registry import program
+from likewise.claims.registry import program
 from likewise.cost import cost, cost_polynomial
 
 

@@ -2,7 +2,7 @@
 
 from likewise.claims.checking import R, check, check_claims, check_document
 from likewise.claims.documents import Stated
-from likewise.claims.programs.registry import register
+from likewise.claims.registry import register
 from likewise.claims.verdict import Verdict
 
 __all__ = ["R", "Stated", "Verdict", "check", "check_claims", "check_document", "register"]

@@ -3,22 +3,19 @@
 import hashlib
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import likewise
 from likewise.checks import require, require_count
 from likewise.claims.documents import Stated, markdown_claims
-from likewise.claims.engines import names_code, needs_torch, programs_of
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unparsed
 from likewise.claims.pool import SHARE, Kind, Late, shared_pool
-from likewise.claims.programs.confinement import LOADING
-from likewise.claims.programs.registry import registered_here
+from likewise.claims.registry import names_code, needs_torch, programs_of, registered_here
 from likewise.claims.verdict import Verdict
-from likewise.claims.worker import answer
 
 CEILING = 60.0  # seconds a claim may ask for, unless the caller says otherwise
 
@@ -86,8 +83,11 @@ def check_claims(
     done = [0]
     questions = [asked[place].question(allow_code) for place in places]
     here = [number for number, place in enumerate(places) if asked[place].here]
-    for number in here:
-        answered(number, answer(questions[number][1]))
+    if here:
+        from likewise.claims.worker import answer  # with all engines, which only a worker needs else
+
+        for number in here:
+            answered(number, answer(questions[number][1]))
     elsewhere = [number for number in range(len(places)) if number not in here]
     if elsewhere:
         waiting = [questions[number] for number in elsewhere]
@@ -129,14 +129,15 @@ class _Asked:
     def question(self, allow_code: bool) -> tuple[Kind, dict[str, Any], float]:
         assert self.claim is not None
         question = {
-            "text": self.stated.text,
-            "id": self.stated.id,
-            "seed": self.seed,
-            "budget": self.budget,
+            "claim": replace(self.claim, seed=self.seed, budget=self.budget),
             "allow_code": allow_code,
             "folder": str(Path(self.stated.file).parent) if self.stated.file else "",
         }
-        patience = LOADING / SHARE if allow_code and names_code(self.claim) else 0.0
+        patience = 0.0
+        if allow_code and names_code(self.claim):
+            from likewise.claims.sandbox.confinement import LOADING
+
+            patience = LOADING / SHARE
         return "torch" if needs_torch(self.claim) else "pure", question, self.budget + patience
 
 

@@ -1,70 +1,59 @@
-"""Which engine is asked, in which order; each is imported when it is first needed."""
+"""Which engine is asked, in which order. Workers import this; the process that asks them does not need to."""
 
-import importlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from likewise.claims.algebra import identities, intervals, witnesses
+from likewise.claims.arithmetic import cited
+from likewise.claims.chance import gaussian
+from likewise.claims.growth import counts, everywhere, logic, orders
 from likewise.claims.growth.logic import impossible
 from likewise.claims.language.claim import Bounded, Claim, Counts, HasShape, Runs
-from likewise.claims.language.expressions import QUANTITIES, rebuilt
+from likewise.claims.language.expressions import rebuilt
 from likewise.claims.language.parser import nodes, over
-from likewise.claims.language.tree import Call, Moment, Name, Node, Number, Probability, children
-from likewise.claims.programs.registry import PROGRAMS
+from likewise.claims.language.tree import Moment, Name, Node, Number, Probability, children
+from likewise.claims.registry import programs_of
+from likewise.claims.sandbox import confined
+from likewise.claims.shape import shapes
 from likewise.claims.verdict import Finding, Undecided
 
-# Exact before approximate, proof before search, cheap before dear. A module has decide(claim) -> Finding | None.
-CITED, SHAPES = "arithmetic.cited", "shape.shapes"
-COUNTS, ORDERS, CONFINED = "growth.counts", "growth.orders", "programs.confined"
-GAUSSIAN = "chance.gaussian"
-PROOFS, SEARCHES = (
-    ("growth.logic", "algebra.identities", "growth.everywhere"),
-    ("algebra.witnesses", "algebra.intervals"),
-)
-IDENTITIES = (CITED, SHAPES, *PROOFS, *SEARCHES)
-CHANCES = (SHAPES, GAUSSIAN, "chance.sampling")
+Engine = Callable[..., Finding | None]
 
 
-def engines_for(claim: Claim) -> tuple[str, ...]:
+def sampling(claim: Claim) -> Finding | None:
+    """Decide by draws; numpy takes longer to load than most claims to decide, so it waits for the first of these."""
+    from likewise.claims.chance.sampling import decide
+
+    return decide(claim)
+
+
+# Exact before approximate, proof before search, cheap before dear.
+PROOFS: tuple[Engine, ...] = (logic.decide, identities.decide, everywhere.decide)
+SEARCHES: tuple[Engine, ...] = (witnesses.decide, intervals.decide)
+IDENTITIES: tuple[Engine, ...] = (cited.decide, shapes.decide, *PROOFS, *SEARCHES)
+CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, sampling)
+MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, confined.decide)  # of the user, where it is allowed
+
+
+def engines_for(claim: Claim) -> tuple[Engine, ...]:
     """The engines that may decide a claim of this kind."""
     match claim.relation:
         case HasShape():
-            return (SHAPES,)
+            return (shapes.decide,)
         case Runs():
-            return (CONFINED,)
+            return (confined.decide,)
         case Counts():
-            return (COUNTS,)
+            return (counts.decide,)
         case Bounded():
-            return (COUNTS, ORDERS)
+            return (counts.decide, orders.decide)
     if any(_mentions(node, Moment | Probability) for node in nodes(claim.relation)):
         return CHANCES
     if programs_of(claim):
-        return (COUNTS,)
+        return (counts.decide,)
     if any(_mentions(node, Moment | Probability) for chain in claim.assumptions for node in nodes(chain)):
-        return (CITED, SHAPES, GAUSSIAN, *PROOFS, *SEARCHES)
+        return (cited.decide, shapes.decide, gaussian.decide, *PROOFS, *SEARCHES)
     return IDENTITIES
-
-
-def programs_of(claim: Claim) -> set[str]:
-    """The programs whose quantities a claim compares."""
-    waiting, found = list(nodes(claim.relation)), {claim.program} if claim.program else set()
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Call) and node.function in QUANTITIES:
-            found |= {argument.name for argument in node.arguments if isinstance(argument, Name)}
-        waiting += children(node)
-    return found
-
-
-def names_code(claim: Claim) -> bool:
-    """Whether a program may be a file of the user: it is none of ours."""
-    named = programs_of(claim) | ({claim.relation.program} if isinstance(claim.relation, Runs) else set())
-    return not named <= PROGRAMS.keys()
-
-
-def needs_torch(claim: Claim) -> bool:
-    """Whether a program of ours has to run or be counted; a file of the user has a process of its own."""
-    return any(":" not in name for name in programs_of(claim)) or isinstance(claim.relation, Runs)
 
 
 def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Finding:
@@ -73,14 +62,13 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
     suggestions: list[str] = []
     weak: Finding | None = None
     ends = time.process_time() + claim.budget
-    for name in engines_for(claim):
-        engine: Callable[..., Finding | None] = importlib.import_module(f"likewise.claims.{name}").decide
-        allowed = {"allow_code": allow_code, "folder": folder} if name in (CONFINED, COUNTS) else {}
+    for engine in engines_for(claim):
+        allowed = {"allow_code": allow_code, "folder": folder} if engine in MAY_RUN_CODE else {}
         left = ends - time.process_time()
         if left <= 0:
             reasons.append(f"over its budget of {claim.budget:g} s")
             break
-        asked = claim if name == CITED else with_numbers(claim)
+        asked = claim if engine is cited.decide else with_numbers(claim)
         try:
             found = engine(replace(asked, budget=left), **allowed)
         except Undecided as reason:
@@ -88,7 +76,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
             continue
         if found is None:
             continue
-        if name == CITED and claim.source and found.verdict == "inconclusive":
+        if engine is cited.decide and claim.source and found.verdict == "inconclusive":
             return found  # the numbers as printed must not decide what their rounding leaves open
         if found.verdict == "inconclusive":
             reasons.append(found.detail)

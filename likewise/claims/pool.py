@@ -1,5 +1,7 @@
 """Worker processes, one claim at a time each, with a deadline; a late or dead one is killed and replaced.
 
+A question goes out as a pickle, for a claim is parsed once; an answer comes back as JSON, for it is not trusted.
+
 No signal is used in this process, so a pool serves threads and servers too.
 """
 
@@ -7,6 +9,7 @@ import atexit
 import contextlib
 import json
 import os
+import pickle
 import queue
 import select
 import signal
@@ -80,7 +83,7 @@ class Worker:
         assert self._process is not None
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.write(pickle.dumps(question))
         except BrokenPipeError:
             raise Late("its worker ended") from None
 

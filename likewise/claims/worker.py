@@ -1,19 +1,19 @@
-"""A process that decides claims: one JSON line in, one JSON line out, until its input ends.
+"""A process that decides claims: one pickled question in, one JSON line out, until its input ends.
 
 It never runs code of a claim: that is done in yet another process, by `confined`, and only where it is allowed.
 """
 
-import importlib
+import contextlib
 import json
+import pickle
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, TextIO
 
-from likewise.claims.engines import CONFINED, COUNTS, decide
-from likewise.claims.language.parser import parse
-from likewise.claims.language.tokens import Unparsed
-from likewise.claims.verdict import Finding
+from likewise.claims.engines import decide
+from likewise.claims.registry import counting, load_programs
+from likewise.claims.verdict import Finding, Undecided
 
 MEMORY = {"pure": 2 << 30, "torch": 6 << 30}  # bytes of address space
 
@@ -24,24 +24,22 @@ def main(kind: str) -> None:
     sys.stdout = sys.stderr  # what an engine might print is no answer
     _limit_memory(MEMORY[kind])
     if kind == "torch":  # what takes seconds to load is no part of a claim's time
-        import torch
-
-        torch.set_num_threads(1)
-        for name in (CONFINED, COUNTS):
-            importlib.import_module(f"likewise.claims.{name}")
+        load_programs()
+        with contextlib.suppress(
+            Undecided, ImportError
+        ):  # where something is missing, each claim that needs it says so
+            counting().prepare()
     _say(out, {"ready": True})
-    for line in sys.stdin:
-        _say(out, answer(json.loads(line)))
+    with contextlib.suppress(EOFError):
+        while True:
+            _say(out, answer(pickle.load(sys.stdin.buffer)))
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
     """The finding for one claim, as plain data; whatever goes wrong is a reason, not an end."""
     started = time.monotonic()
     try:
-        claim = replace(parse(question["text"], id=question["id"]), seed=question["seed"], budget=question["budget"])
-        found = decide(claim, allow_code=question["allow_code"], folder=question["folder"])
-    except Unparsed as reason:
-        found = Finding("inconclusive", "none", str(reason), engine="")
+        found = decide(question["claim"], allow_code=question["allow_code"], folder=question["folder"])
     except MemoryError:
         found = Finding("inconclusive", "none", "out of memory", engine="")
     except Exception as error:  # a fault of an engine must not pass for a verdict

@@ -114,7 +114,7 @@ def _seconds(budget: str | None) -> float | None:
 
 def _stated(files: list[str], catalogue: bool) -> "list[Stated]":
     from likewise.claims.documents import claims_at, markdown_claims
-    from likewise.claims.rows import catalogue_claims
+    from likewise.programs.rows import catalogue_claims
 
     if catalogue:
         return catalogue_claims()
@@ -138,7 +138,7 @@ def _plain(stated: "list[Stated]", verdicts: "list[Verdict]", catalogue: bool) -
     plain = [{**verdict.to_json(), "file": claim.file} for claim, verdict in zip(stated, verdicts, strict=True)]
     if not catalogue:
         return plain
-    from likewise.claims.rows import rows, totals
+    from likewise.programs.rows import rows, totals
 
     found = rows(stated, verdicts)
     return {"totals": totals(found), "rows": [row.to_json() for row in found], "verdicts": plain}

@@ -115,16 +115,18 @@ def _program(text: str, streamed: bool) -> tuple[str, tuple[str, ...], Callable[
         require(not streamed, "cost", "--streamed", "be for registered programs", text)
         function = function_of(text, "cost", "program")
         return text, tuple(inspect.signature(function).parameters), function
-    from likewise.claims.programs.registry import PROGRAMS
+    from likewise.claims.registry import programs
 
-    whole = [name for name in PROGRAMS if name == text]
-    ends = [name for name in PROGRAMS if name.endswith(f".{text}")]
-    starts = [name for name in PROGRAMS if name.startswith(f"{text}.")]
+    known = programs()
+
+    whole = [name for name in known if name == text]
+    ends = [name for name in known if name.endswith(f".{text}")]
+    starts = [name for name in known if name.startswith(f"{text}.")]
     [name, *_] = [*whole, *ends, *(starts if text == "resnet50" else []), ""]
     if not name:
-        hint = f"There are {', '.join(n for n, p in PROGRAMS.items() if p.variants)}."
+        hint = f"There are {', '.join(n for n, p in known.items() if p.variants)}."
         refuse("cost", "program", "be a registered program or file.py:function", repr(text), hint)
-    found = PROGRAMS[name]
+    found = known[name]
     return name, found.sizes, found.make("streamed" if streamed else "materialised")
 
 

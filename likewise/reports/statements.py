@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import likewise.claims
 from likewise.claims import check_claims
 from likewise.claims.documents import file_claims
-from likewise.claims.rows import Row, catalogue_claims, listed, rows, totals
+from likewise.programs.rows import FOLDER, Row, catalogue_claims, listed, rows, totals
 from likewise.reports.annotation import Attempt, attempts
 from likewise.reports.measuring import Progress, part, silent
 
-COVARIANCE = Path(likewise.claims.__file__).parent / "answers" / "covariance.md"
+COVARIANCE = FOLDER.parent / "answers" / "covariance.md"
 ANSWER = 0.05  # of the time
 TOPICS = "abcdefghijkl"  # the catalogue's files by their first letter
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-import likewise.claims
 from likewise.claims.checking import check_claims
 from likewise.claims.documents import file_claims
 from likewise.claims.verdict import Verdict
+from likewise.programs.rows import FOLDER
 
-ANSWERS = sorted((Path(likewise.claims.__file__).parent / "answers").glob("*.md"))
+ANSWERS = sorted((FOLDER.parent / "answers").glob("*.md"))
 
 
 def attempts(verdicts: list[Verdict], first: str) -> list[Verdict]:

@@ -14,7 +14,7 @@ from likewise.claims.language.claim import Claim, Compares
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unparsed
 from likewise.claims.language.tree import Name, Number
-from likewise.claims.rows import FOLDER, catalogue_claims, rows, totals
+from likewise.programs.rows import FOLDER, catalogue_claims, rows, totals
 
 KINDS = {"h": "holds", "r": "refuted", "c": "conditional", "u": "unsupported"}
 

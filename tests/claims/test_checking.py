@@ -5,7 +5,7 @@ from collections.abc import Generator
 import pytest
 
 from likewise.claims import R, Stated, check, check_claims, checking, register
-from likewise.claims.programs.registry import PROGRAMS
+from likewise.claims.registry import programs
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def squaring() -> Generator[None]:
 
     register("mine.square", lambda x: x @ x, matrices)
     yield
-    del PROGRAMS["mine.square"]
+    del programs()["mine.square"]
 
 
 @pytest.mark.usefixtures("squaring")

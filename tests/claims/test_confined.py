@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from likewise.claims.language.parser import parse
-from likewise.claims.programs import inside
-from likewise.claims.programs.confined import decide, program_file
-from likewise.claims.programs.confinement import Code, _understood, run_confined
-from likewise.claims.programs.demonstrations import coursework
+from likewise.claims.sandbox import inside
+from likewise.claims.sandbox.confined import decide, program_file
+from likewise.claims.sandbox.confinement import Code, _understood, run_confined
 from likewise.claims.verdict import Finding, Undecided
+from likewise.programs.demonstrations import coursework
 
 X = "given: x[2,5,16]"
 WIDE = """
@@ -350,7 +350,7 @@ def test_layers_that_the_system_refused_are_said() -> None:
 def test_code_dies_with_the_process_that_waits_for_it(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text("import time\ndef f():\n    time.sleep(1000)")
     program = (
-        "import sys; from pathlib import Path; from likewise.claims.programs.confinement import *; "
+        "import sys; from pathlib import Path; from likewise.claims.sandbox.confinement import *; "
         "run_confined(Code(Path(sys.argv[1]), 'f'), 60)"
     )
     root = str(Path(inside.__file__).parents[3])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from likewise.claims.programs.confinement import MALFORMED
-from likewise.claims.programs.counting import measured
+from likewise.claims.sandbox.confinement import MALFORMED
 from likewise.claims.verdict import Undecided
+from likewise.programs.counting import measured
 
 GOOD: dict[str, Any] = {
     "sizes": ["N", "D"],

@@ -16,11 +16,12 @@ from likewise.claims import checking
 from likewise.claims.growth.counts import decide
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unparsed
-from likewise.claims.programs import counting, inside
-from likewise.claims.programs.confinement import MALFORMED, Code, program_file, run_confined
-from likewise.claims.programs.counting import count_file
+from likewise.claims.sandbox import inside
+from likewise.claims.sandbox.confinement import MALFORMED, Code, program_file, run_confined
 from likewise.claims.verdict import Finding, Undecided
-from likewise.cost import cost_polynomial
+from likewise.programs import counting
+from likewise.programs.counting import count_file
+from likewise.programs.inside import loaded_counter
 
 ATTEND = """
 import torch
@@ -113,9 +114,9 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def run(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
         request: dict[str, Any] = {"module": code.file.stem, "file": code.file.name, "source": code.source}
-        request |= {"attribute": code.attribute, "quantities": list(code.quantities)}
+        request |= {"attribute": code.attribute, "arguments": list(code.arguments)}
         monkeypatch.setitem(sys.modules, code.file.stem, inside)
-        return json.loads(json.dumps(inside.outcome(request, cost_polynomial))), "none"
+        return json.loads(json.dumps(inside.outcome(request, loaded_counter()))), "none"
 
     monkeypatch.setattr(counting, "run_confined", run)
     monkeypatch.setattr(counting, "_known", {})

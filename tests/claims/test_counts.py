@@ -6,7 +6,7 @@ import torch
 from likewise.claims.engines import decide as decide_by_engines
 from likewise.claims.growth.counts import decide, percent
 from likewise.claims.language.parser import parse
-from likewise.claims.programs.registry import PROGRAMS, register, register_counter
+from likewise.claims.registry import programs, register, register_counter
 from likewise.claims.verdict import Finding, Undecided
 from tests.claims.rows import COUNTED, LOGICAL, rows
 
@@ -127,10 +127,10 @@ def test_other_variant_is_suggested_only_where_it_satisfies_the_bound():
 
 @pytest.fixture
 def registered():
-    before = set(PROGRAMS)
+    before = set(programs())
     yield
-    for name in set(PROGRAMS) - before:
-        del PROGRAMS[name]
+    for name in set(programs()) - before:
+        del programs()[name]
 
 
 @pytest.mark.usefixtures("registered")

@@ -14,6 +14,7 @@ from likewise.claims.algebra.elementary import sqrt
 from likewise.claims.algebra.exponomials import Atom, Form, of_atom, variable
 from likewise.claims.algebra.exponomials import exp as exponential
 from likewise.claims.algebra.inequalities import cauchy, inequalities, tangents
+from likewise.claims.chance import gaussian
 from likewise.claims.engines import decide, engines_for
 from likewise.claims.growth.linear import Form as Linear
 from likewise.claims.growth.linear import Row
@@ -176,7 +177,7 @@ def _at(value: Form, values: dict[Atom, float]) -> float:
     ],
 )
 def test_chance_in_an_assumption_is_taken_exactly(text: str, verdict: str) -> None:
-    assert "chance.gaussian" in engines_for(parse(text.replace(" | ", "\n")))
+    assert gaussian.decide in engines_for(parse(text.replace(" | ", "\n")))
     assert found(text).verdict == verdict
 
 

@@ -4,15 +4,17 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from likewise.claims import Stated, check, check_claims
 from likewise.claims import pool as pools
+from likewise.claims.language.parser import parse
 from likewise.claims.pool import Late, Pool, Worker
 
-TRUE = {"text": "assert: 1 == 1", "id": "a", "seed": 0, "budget": 5.0, "allow_code": False, "folder": ""}
+TRUE = {"claim": replace(parse("assert: 1 == 1"), seed=0), "allow_code": False, "folder": ""}
 HANG = "import json, time; print(json.dumps({'ready': 1}), flush=True); input(); time.sleep(60)"
 DIES = "import json, os; print(json.dumps({'ready': 1}), flush=True); input(); os._exit(3)"
 CHATS = "import json; print(json.dumps({'ready': 1}), flush=True); input(); print('x' * (1 << 21))"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from likewise.attention import Fourier, Polynomial, Quadratic, kernel_attention, linear_attention, softmax_attention
-from likewise.claims.programs.registry import PROGRAMS, Program, program, register, register_counter
+from likewise.claims.registry import Program, program, programs, register, register_counter
 from likewise.cost import break_even, cost, cost_polynomial
 from tests.house.test_lightness import heavy_imports
 from tests.tolerance import assert_close
@@ -178,7 +178,7 @@ def test_layers_of_nn1_are_rows_or_those_with_weights() -> None:
 
 def test_listing_programs_imports_nothing_heavy() -> None:
     listing = (
-        "from likewise.claims.programs.registry import PROGRAMS; [(p.sizes, p.variants) for p in PROGRAMS.values()]"
+        "from likewise.claims.registry import programs; assert [(p.sizes, p.variants) for p in programs().values()]"
     )
     assert heavy_imports(listing) == set()
 
@@ -186,8 +186,8 @@ def test_listing_programs_imports_nothing_heavy() -> None:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Program]:
     """What a test registers is gone after it."""
-    own = dict(PROGRAMS)
-    monkeypatch.setattr("likewise.claims.programs.registry.PROGRAMS", own)
+    own = dict(programs())
+    monkeypatch.setattr("likewise.claims.registry._programs", own)
     return own
 
 

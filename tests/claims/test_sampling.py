@@ -10,11 +10,11 @@ import pytest
 from likewise.claims.chance.draws import Scope, constant
 from likewise.claims.chance.laws import draw, support
 from likewise.claims.chance.places import candidates
-from likewise.claims.chance.random_programs import KEYS, QUERY, VALUES, positive_features_r4
 from likewise.claims.chance.sampling import decide
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Finding, Undecided
+from likewise.programs.demonstrations.positive_features import KEYS, QUERY, VALUES, positive_features_r4
 
 FEATURES = "given: q, k in R^D; w ~ N(0, {law})\nassert: E[cos(dot(w, q - k))] == exp(-sqnorm(q - k)/(2*sqrt(D)))"
 

@@ -26,6 +26,8 @@ def test_imports_go_one_way(path: Path) -> None:
         ("likewise.attention.linear", "from likewise.utils import pad"),
         ("likewise.attention.extra", "import torch"),
         ("likewise.utils", "import torch"),
+        ("likewise.claims.registry", "def late():\n    from likewise.cost import cost"),
+        ("likewise.claims.registry", "from likewise.similarity import nearest"),
         ("likewise", "from likewise.attention import Elu"),
     ],
 )

@@ -11,11 +11,11 @@ import numpy as np
 from likewise.claims.chance.draws import Array, Range, Scope, apply, as_range, constant, shape
 from likewise.claims.chance.laws import draw, support
 from likewise.claims.chance.places import Point, scope_values
-from likewise.claims.chance.random_programs import output
 from likewise.claims.chance.sequences import Betting, ConfidenceSequence, average
 from likewise.claims.language.claim import Claim, Compares, Tolerance
 from likewise.claims.language.limits import ELEMENTS
 from likewise.claims.language.tree import Chain, Comparison, Moment, Node, Probability, children, names
+from likewise.claims.registry import samplers
 from likewise.claims.verdict import Undecided
 
 FIRST_BLOCK, LARGEST_BLOCK = 64, 16_384
@@ -78,7 +78,7 @@ class Question:
         """The scope with so many draws of everything random."""
         values = {v.name: draw(v, scope, number, generator) for v in self.claim.variables if v.random}
         if self.claim.program and any("out" in names(mean) for mean in self.means):
-            values["out"] = output(self.claim.program, number, generator)
+            values["out"] = _sampled(self.claim.program, number, generator)
         return replace(scope, values={**scope.values, **values})
 
     def bounds(self, mean: Mean, scope: Scope) -> Range:
@@ -93,6 +93,13 @@ class Question:
         if not (np.isfinite(bounds.low) & np.isfinite(bounds.high)).all():
             raise Undecided(f"{mean.body} is unbounded: sampling needs a bounded quantity, or `bounded: [low, high]`")
         return bounds
+
+
+def _sampled(name: str, number: int, generator: np.random.Generator) -> Array:
+    """Draws of what a program with a random output returns."""
+    if name not in samplers():
+        raise Undecided(f"{name} is not a program with a random output; there are {', '.join(samplers())}")
+    return samplers()[name](number, generator)
 
 
 def is_variance(mean: Mean) -> bool:

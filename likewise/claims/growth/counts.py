@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from importlib.metadata import version
 
 from likewise.claims.growth.cone import Sizes
@@ -20,9 +19,8 @@ from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, Siz
 from likewise.claims.language.expressions import QUANTITIES, rebuilt
 from likewise.claims.language.parser import nodes, over
 from likewise.claims.language.tree import NEGATED, Binary, Call, Name, Node, Number, children, fraction_text
-from likewise.claims.programs.confinement import OFF
-from likewise.claims.programs.counting import Measured, count_file
-from likewise.claims.programs.registry import PROGRAMS, Make, Program
+from likewise.claims.registry import Measured, Program, counting, programs
+from likewise.claims.sandbox.confinement import OFF
 from likewise.claims.verdict import Finding, Undecided
 from likewise.polynomial import Polynomial, interpolate
 
@@ -69,7 +67,7 @@ class Allowed:
 
 def counted(name: str, quantity: str, claim: Claim, unit: str | None, allowed: Allowed) -> Counted:
     """A quantity under the claim's conventions; `unit` is mac, flop, or TOTAL in an order."""
-    if name not in PROGRAMS and not allowed.allow_code:
+    if name not in programs() and not allowed.allow_code:
         unknown = f"unknown program {name}; --allow-code counts a function of your own file"
         raise Undecided(OFF if ":" in name else unknown)
     if quantity == "count":
@@ -103,53 +101,30 @@ def _counted(found: Measured, parts: tuple[Polynomial, ...], text: str) -> Count
 
 def _measured(name: str, quantities: tuple[str, ...], claim: Claim, allowed: Allowed) -> Measured:
     """Each quantity as polynomials: of a program of ours, or of the user."""
-    if name in PROGRAMS:
-        return _of_ours(PROGRAMS[name], quantities, claim.memory)
+    if name in programs():
+        return _of_ours(programs()[name], quantities, claim.memory)
     if claim.memory != "materialised":
         raise Undecided(f"{name} has no {claim.memory} variant")
-    return count_file(name, quantities, folder=allowed.folder, seconds=claim.budget)
+    return counting().of_file(name, quantities, folder=allowed.folder, seconds=claim.budget)
 
 
 def _of_ours(program: Program, quantities: tuple[str, ...], memory: str) -> Measured:
-    from likewise.cost import NotPolynomial, Uncounted
-
     if not program.makes:
         raise Undecided(f"{program.name} is a counter; ask for its count")
     if memory not in program.makes:
         raise Undecided(f"{program.name} has no {memory} variant")
     try:
-        return _run(program.makes[memory], program.sizes, quantities)
-    except (NotPolynomial, Uncounted) as reason:
+        return counting().of_program(program.makes[memory], program.sizes, quantities)
+    except Undecided as reason:
         raise Undecided(f"{program.name}: {reason}") from None
-
-
-@lru_cache(maxsize=256)
-def _run(make: Make, sizes: tuple[str, ...], quantities: tuple[str, ...]) -> Measured:
-    """A program without sizes is counted once."""
-    from likewise.cost import cost, cost_polynomial
-
-    if sizes:
-        grown = cost_polynomial(make, sizes, quantities=quantities)
-        return Measured(sizes, tuple(grown.polynomials[quantity] for quantity in quantities), grown.runs)
-    found = cost(*make())
-    numbers = {
-        "params": found.params,
-        "macs": found.macs,
-        "elementwise": found.elementwise,
-        "traffic": found.traffic,
-        "fused_traffic": found.fused_traffic,
-        "peak": found.peak,
-        "saved": found.saved,
-    }
-    return Measured((), tuple((Polynomial.constant(numbers[quantity]),) for quantity in quantities))
 
 
 def _counter(name: str) -> Counted:
     """What a counter returns, as the polynomial of least degree that four larger sizes confirm."""
-    count = PROGRAMS[name].count if name in PROGRAMS else None
+    count = programs()[name].count if name in programs() else None
     if count is None:
         raise Undecided(f"{name} is no counter; ask for cost, traffic, params, peak or saved")
-    sizes = PROGRAMS[name].sizes
+    sizes = programs()[name].sizes
     larger = [{name: 6 + (2 * i + 3 * j) % 7 for j, name in enumerate(sizes)} for i in range(HOLD_OUTS)]
     for degree in range(1, HIGHEST + 1):
         found = interpolate(lambda point: count(**point), sizes, [degree] * len(sizes), 1)
@@ -323,11 +298,11 @@ def _number(claim: Claim, relation: Counts, value: Fraction, right: Fraction) ->
 
 def _siblings(claim: Claim, relation: Counts, right: Fraction) -> str:
     """Other programs of the same family, of ours, that satisfy the relation: (v1.5: 4089184256)."""
-    if claim.program not in PROGRAMS:
+    if claim.program not in programs():
         return ""
     family = f"{str(claim.program).rpartition('.')[0]}."
     found = []
-    for name, program in PROGRAMS.items():
+    for name, program in programs().items():
         if name.startswith(family) and name != claim.program and not program.sizes:
             try:
                 (part,) = counted(name, relation.quantity, claim, claim.unit, Allowed()).parts

@@ -1,36 +1,68 @@
-"""A function of a file of the user, `of: net.py:step`, counted in a process that can do little but compute.
+"""How programs are counted: ours and registered ones here, a function of a file of the user in a sandbox.
 
-`step(N, D)` is called with sizes and returns a program followed by its inputs, as for `likewise cost net.py:step`. The
-process that counts has run the file, so its numbers are as honest as the file is, and the grade of a verdict says whose
-they are; here they are only taken if they are polynomials at all.
+`of: net.py:step` names such a function. `step(N, D)` is called with sizes and returns a program followed by its
+inputs, as for `likewise cost net.py:step`. The process that counts has run the file, so its numbers are as honest as
+the file is, and the grade of a verdict says whose they are; here they are only taken if they are polynomials at all.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from likewise.claims.language.limits import DIGITS
-from likewise.claims.programs.confinement import MALFORMED, Code, printable, program_file, run_confined
+from likewise.claims.registry import Make, Measured
+from likewise.claims.sandbox.confinement import MALFORMED, Code, printable, program_file, run_confined
 from likewise.claims.verdict import Undecided
 from likewise.polynomial import Polynomial
 
 SIZES, MOMENTS, TERMS = 12, 64, 2_000  # of one program; moments of a peak; terms of all its polynomials
 DEGREE = 4  # in one size
 RUNS = 2_000
+TOOL = "likewise.programs.inside:loaded_counter"
 KEPT = 64  # programs whose counts are remembered
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Quantities of a program, each as polynomials in its sizes, of a peak several; and what they rest on."""
+def prepare() -> None:
+    """Load torch and what counts, on one thread: that takes seconds, which are no part of a claim's time."""
+    import torch
 
-    sizes: tuple[str, ...]
-    parts: tuple[tuple[Polynomial, ...], ...]
-    runs: str = ""
-    confinement: str = ""  # of a file of the user: what its process could not do
+    import likewise.cost  # noqa: F401
+
+    torch.set_num_threads(1)
+
+
+def count_program(make: Make, sizes: tuple[str, ...], quantities: tuple[str, ...]) -> Measured:
+    """Quantities of what `make` makes of its sizes; Undecided if they are no polynomials."""
+    from likewise.cost import NotPolynomial, Uncounted
+
+    try:
+        return _counted(make, sizes, quantities)
+    except (NotPolynomial, Uncounted) as reason:
+        raise Undecided(str(reason)) from None
+
+
+@lru_cache(maxsize=256)
+def _counted(make: Make, sizes: tuple[str, ...], quantities: tuple[str, ...]) -> Measured:
+    """A program without sizes is counted once."""
+    from likewise.cost import cost, cost_polynomial
+
+    if sizes:
+        grown = cost_polynomial(make, sizes, quantities=quantities)
+        return Measured(sizes, tuple(grown.polynomials[quantity] for quantity in quantities), grown.runs)
+    found = cost(*make())
+    numbers = {
+        "params": found.params,
+        "macs": found.macs,
+        "elementwise": found.elementwise,
+        "traffic": found.traffic,
+        "fused_traffic": found.fused_traffic,
+        "peak": found.peak,
+        "saved": found.saved,
+    }
+    return Measured((), tuple((Polynomial.constant(numbers[quantity]),) for quantity in quantities))
 
 
 _known: dict[tuple[Code, str], Measured] = {}
@@ -39,7 +71,7 @@ _known: dict[tuple[Code, str], Measured] = {}
 def count_file(name: str, quantities: tuple[str, ...], *, folder: str, seconds: float) -> Measured:
     """Quantities of what a function of a file beside the claim makes; Undecided if there is anything wrong with it."""
     file, attribute = program_file(name, folder)
-    code = Code(file, attribute, quantities=quantities)
+    code = Code(file, attribute, quantities, tool=TOOL)
     if (code, code.source) not in _known:
         outcome, confinement = run_confined(code, seconds)
         if "missing" in outcome:
@@ -54,7 +86,7 @@ def count_file(name: str, quantities: tuple[str, ...], *, folder: str, seconds: 
 
 
 def measured(found: Any, quantities: Sequence[str], confinement: str) -> Measured:
-    """What `inside.grown` sent, if it is that: the code may have sent anything.
+    """What `inside.counted` sent, if it is that: the code may have sent anything.
 
     >>> square = {"sizes": ["n"], "polynomials": [[[[[["n", 3]], 1, 1]]]], "grid": 4, "hold_outs": 4}
     >>> measured(square, ["macs"], "").parts

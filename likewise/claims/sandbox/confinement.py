@@ -34,12 +34,15 @@ LAYERS = {"files": "no files", "network": "no network", "processes": "no process
 
 @dataclass(frozen=True)
 class Code:
-    """A function of a file: called with inputs of these descriptions or, with quantities, counted."""
+    """A function of a file: called with inputs of these descriptions, or given to a tool of ours with its arguments.
+
+    tool: "module:function" of our package; what the function returns is called as tool(function, arguments).
+    """
 
     file: Path
     attribute: str
-    arguments: tuple[dict[str, Any], ...] = ()
-    quantities: tuple[str, ...] = ()
+    arguments: tuple[Any, ...] = ()
+    tool: str = ""
 
     @cached_property
     def source(self) -> str:
@@ -72,7 +75,7 @@ def program_file(name: str, folder: str) -> tuple[Path, str]:
 def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
     """What came of the code, as `inside.attempt` says it, and which layers held; Undecided if nothing came.
 
-    What a counted function returned is any map: it has to be judged by who asked.
+    What a tool returned is any map: it has to be judged by who asked.
     """
     if os.name != "posix":
         raise Undecided("code claims need a POSIX system, for its limits")
@@ -90,7 +93,7 @@ def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
             "source": source,
             "attribute": code.attribute,
             "arguments": code.arguments,
-            "quantities": code.quantities,
+            "tool": code.tool,
             "home": HOME,
         }
         with tempfile.TemporaryFile() as asked:
@@ -114,7 +117,7 @@ def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    return _understood(answer, process.returncode, key, is_count=bool(code.quantities))
+    return _understood(answer, process.returncode, key, is_plain=bool(code.tool))
 
 
 def _listen(reader: int, loading: float, seconds: float) -> bytes:
@@ -136,7 +139,7 @@ def _listen(reader: int, loading: float, seconds: float) -> bytes:
             raise Undecided(f"the code answered with more than {LONGEST_ANSWER} bytes")
 
 
-def _understood(answer: bytes, status: int, key: str, *, is_count: bool = False) -> tuple[dict[str, Any], str]:
+def _understood(answer: bytes, status: int, key: str, *, is_plain: bool = False) -> tuple[dict[str, Any], str]:
     """Two lines of the agreed form, the last with the key, and nothing else: the code may have written lines itself."""
     lines = answer.splitlines()
     if len(lines) < 2:
@@ -148,7 +151,7 @@ def _understood(answer: bytes, status: int, key: str, *, is_count: bool = False)
         granted = {name: layers[name] is True for name in LAYERS}
         returned, raised = outcome.get("returned"), outcome.get("raised")
         known = outcome == {"missing": True} or _is_raised(raised, outcome.get("message"))
-        known = known or (isinstance(returned, dict) if is_count else _is_returned(returned))
+        known = known or (isinstance(returned, dict) if is_plain else _is_returned(returned))
         known = known and last["key"] == key
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         known, granted, outcome = False, {}, {}

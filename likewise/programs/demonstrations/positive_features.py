@@ -1,12 +1,6 @@
-"""Programs whose output is random: so many independent draws of one number, from a generator."""
-
-from collections.abc import Callable
+"""A program whose output is random: so many independent draws of one number, from a generator."""
 
 import numpy as np
-
-from likewise.claims.verdict import Undecided
-
-Program = Callable[[int, np.random.Generator], np.ndarray]
 
 # One query, three keys and their values. Softmax attention gives 0.4202 and the values span [-0.234, 0.995], as in the
 # reference; its own queries, keys and values could not be recovered, so these and the interval are ours. They were
@@ -26,13 +20,3 @@ def positive_features_r4(count: int, generator: np.random.Generator) -> np.ndarr
     of_keys = np.exp(directions @ keys.T - (keys**2).sum(axis=1) / 2)
     weights = np.einsum("nr,nrk->nk", of_query, of_keys)
     return weights @ VALUES / weights.sum(axis=1)
-
-
-PROGRAMS: dict[str, Program] = {"demo.positive_features_r4": positive_features_r4}
-
-
-def output(name: str, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Draws of what a registered program returns."""
-    if name not in PROGRAMS:
-        raise Undecided(f"{name} is not a program with a random output; there are {', '.join(PROGRAMS)}")
-    return PROGRAMS[name](count, generator)

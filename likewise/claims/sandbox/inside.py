@@ -1,12 +1,13 @@
 """The inside of a confined process: give up what code of a claim has no need of, run it, say what came of it.
 
-It is started as a script by `python -I` and imports nothing of ours but, where code is to be counted, what counts it;
-`confinement` is its other side. A layer that the system refuses is reported as missing, so that a verdict can say so.
+It is started as a script by `python -I` and imports nothing of ours but a tool that the code is given to, if one is
+named; `confinement` is its other side. A layer that the system refuses is reported as missing, so that a verdict can
+say so.
 """
 
 import contextlib
 import ctypes
-import inspect
+import importlib
 import json
 import os
 import platform
@@ -71,28 +72,13 @@ def encoded(value: Any) -> dict[str, Any]:
     return {"kind": kind[:100], "numbers": numbers, "scalar": scalar}
 
 
-def loaded_counter(home: str) -> Callable[..., Any]:
-    """What counts, from the folder that holds our package; used once, for that loads parts of torch."""
+def loaded_tool(home: str, name: str) -> Callable[..., Any]:
+    """What `module:function` of our package returns; the folder that holds the package is on the path only for that."""
+    module, _, function = name.partition(":")
     sys.path.insert(0, home)
-    import torch
-
-    from likewise.cost import cost, cost_polynomial
-
+    tool = getattr(importlib.import_module(module), function)()
     sys.path.remove(home)
-    torch.set_num_threads(1)
-    cost(torch.sin, torch.empty(1))
-    return cost_polynomial
-
-
-def grown(make: Any, quantities: list[str], counter: Callable[..., Any]) -> dict[str, Any]:
-    """Polynomials of what `make` makes of its sizes; a term is its factors and the two parts of a fraction."""
-    sizes = list(inspect.signature(make).parameters)
-    found = counter(make, sizes, quantities=quantities)
-    polynomials = [
-        [[[factors, value.numerator, value.denominator] for factors, value in part.terms.items()] for part in parts]
-        for parts in (found.polynomials[quantity] for quantity in quantities)
-    ]
-    return {"sizes": sizes, "polynomials": polynomials, "grid": found.grid, "hold_outs": found.hold_outs}
+    return tool
 
 
 def limit(seconds: float) -> None:
@@ -231,15 +217,15 @@ def main() -> None:
         os.dup2(nothing.fileno(), sys.stdin.fileno())  # or code could go back and read the key
     pipe, home = request["pipe"], request["home"]
     key = request.pop("key")  # code that writes to the pipe does not know it, unless it searches this process for it
-    counter = loaded_counter(home) if request["quantities"] else None
-    package = [os.path.join(home, "likewise")] if counter else []
+    tool = loaded_tool(home, request["tool"]) if request["tool"] else None
+    package = [os.path.join(home, "likewise")] if tool else []
     _say(pipe, confine(request["seconds"], request["parent"], package))
-    _say(pipe, {"key": key, "outcome": outcome(request, counter)})
+    _say(pipe, {"key": key, "outcome": outcome(request, tool)})
     os._exit(0)
 
 
-def outcome(request: dict[str, Any], counter: Callable[..., Any] | None) -> dict[str, Any]:
-    """Load the source as a module of its own; call the function that was named, or count what it makes."""
+def outcome(request: dict[str, Any], tool: Callable[..., Any] | None) -> dict[str, Any]:
+    """Load the source as a module of its own; call the function that was named, or give it to the tool."""
     module = types.ModuleType(request["module"])
     sys.modules[request["module"]] = module
     loaded = attempt(lambda: exec(compile(request["source"], request["file"], "exec"), vars(module)), [])
@@ -248,8 +234,8 @@ def outcome(request: dict[str, Any], counter: Callable[..., Any] | None) -> dict
     function = vars(module).get(request["attribute"])
     if not callable(function):
         return {"missing": True}
-    if counter:
-        return attempt(grown, [function, request["quantities"], counter], is_plain=True)
+    if tool:
+        return attempt(tool, [function, request["arguments"]], is_plain=True)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
     return attempt(function, [built(spec) for spec in request["arguments"]])

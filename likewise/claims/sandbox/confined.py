@@ -15,9 +15,9 @@ from likewise.claims.language.claim import Between, Claim, Integers, OneOf, Real
 from likewise.claims.language.expressions import rebuilt
 from likewise.claims.language.limits import ELEMENTS, SIZE
 from likewise.claims.language.tree import Join, Name, Node, Number, names
-from likewise.claims.programs.confinement import OFF, Code, printable, program_file, run_confined
-from likewise.claims.programs.demonstrations import DEMONSTRATIONS
-from likewise.claims.programs.inside import attempt, built
+from likewise.claims.registry import demonstrations
+from likewise.claims.sandbox.confinement import OFF, Code, printable, program_file, run_confined
+from likewise.claims.sandbox.inside import attempt, built
 from likewise.claims.shape.shapes import distinct_sizes
 from likewise.claims.verdict import Finding, Undecided
 
@@ -29,7 +29,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
     relation = claim.relation
     if not isinstance(relation, Runs):
         return None
-    ours = DEMONSTRATIONS.get(relation.program)
+    ours = demonstrations().get(relation.program)
     if ours is None and not allow_code:
         return Finding("inconclusive", "none", OFF, "run")
     sizes = distinct_sizes(claim)

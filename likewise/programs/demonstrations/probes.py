@@ -4,7 +4,7 @@ The task is the sign of x_1 x_2 among ten coordinates: neighbours of the raw inp
 Imported only where programs run, for it needs torch. Nothing is random but what a fixed generator draws.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -108,10 +108,3 @@ def _vote(support: Tensor, labels: Tensor, queries: Tensor) -> Tensor:
     """The class of most of the nearest training examples, of two classes."""
     nearest = squared_distances(queries, support).topk(NEIGHBOURS, largest=False).indices
     return (labels[nearest].double().mean(dim=1) > 0.5).long()
-
-
-DEMONSTRATIONS: dict[str, Callable[[], float]] = {
-    "probes.support_lost": support_lost,
-    "probes.deep_layer_gain": deep_layer_gain,
-    "probes.deep_example_gain": deep_example_gain,
-}

@@ -4,8 +4,10 @@ Letters: N positions, D the width of q and k, M of v, R random directions; for o
 positions in the cache, h heads of width k, d the width of the model. torch is imported by what runs, not by who lists.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from likewise.claims.registry import program, register, register_counter
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -191,3 +193,90 @@ def mqa_step(
     weights = torch.einsum("bhk,bnk->bhn", q, keys).softmax(dim=-1)
     out = torch.einsum("bhn,bnk->bhk", weights, values)
     return torch.einsum("bhk,hdk->bd", out, wo), key, value
+
+
+def empty(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
+    """Tensors of these shapes and nothing in them: no memory is taken."""
+    import torch
+
+    return tuple(torch.empty(shape, device="meta") for shape in shapes)
+
+
+def _qkv(N: int, D: int, M: int) -> tuple[Any, ...]:
+    return empty((N, D), (N, D), (N, M))
+
+
+def _qkvw(N: int, D: int, M: int, R: int) -> tuple[Any, ...]:
+    return empty((N, D), (N, D), (N, M), (R, D))
+
+
+def _mha_step(b: int, n: int, h: int, k: int, d: int) -> tuple[Any, ...]:
+    return empty((b, d), (b, h, n, k), (b, h, n, k), *[(h, d, k)] * 4)
+
+
+def _mqa_step(b: int, n: int, h: int, k: int, d: int) -> tuple[Any, ...]:
+    return empty((b, d), (b, n, k), (b, n, k), (h, d, k), (d, k), (d, k), (h, d, k))
+
+
+def _width(name: str) -> Callable[[int], int]:
+    """How wide the result of a map is, found by running it."""
+
+    def count(D: int) -> int:
+        function, *inputs = program(name).make()(N=1, D=D)
+        return function(*inputs).shape[-1]
+
+    return count
+
+
+def _random_features(R: int) -> int:
+    function, *inputs = program("attention.random_map").make()(N=1, D=1, R=R)
+    return function(*inputs).shape[-1]
+
+
+def _quadratic_features(D: int) -> int:
+    """Of our own map, which has every product of two coordinates once."""
+    import torch
+
+    from likewise.attention import Quadratic
+
+    return Quadratic(D).queries(torch.zeros(1, 1, 1, D)).shape[-1]
+
+
+def _cache(name: str) -> Callable[..., int]:
+    """Elements of the keys and values that a step reads."""
+
+    def count(b: int, n: int, h: int, k: int) -> int:
+        _, _, keys, values, *_ = program(name).make()(b=b, n=n, h=h, k=k, d=h * k)
+        return keys.numel() + values.numel()
+
+    return count
+
+
+def register_attention() -> None:
+    """Give the programs of this file, and counts of their parts, names that claims can use."""
+    register("attention.softmax", softmax, _qkv, {"streamed": softmax_online})
+    register("attention.softmax_online", softmax_online, _qkv, {"streamed": softmax_online})
+    register("attention.kernel", kernel, _qkv, {"streamed": kernel_streamed})
+    register("attention.quadratic", quadratic, _qkv, {"streamed": quadratic_streamed})
+    register("attention.random_features", random_features, _qkvw, {"streamed": random_features_streamed})
+    register("attention.causal", causal, _qkvw, {"streamed": causal_streamed})
+    register("attention.mha_step", mha_step, _mha_step)
+    register("attention.mqa_step", mqa_step, _mqa_step)
+
+    # Parts of these, of which claims speak alone.
+    register("attention.project", project, lambda N, D, R: empty((N, D), (R, D)))
+    register("attention.random_map", random_map, lambda N, D, R: empty((N, D), (R, D)))
+    register("attention.scale_features", scale_features, lambda R: empty((2 * R,), ()))
+    register("attention.draw_directions", draw_directions, lambda D, R: empty((R, D)))
+    register("attention.read_state", read_state, lambda M, R: empty((2 * R,), (2 * R, M), (2 * R,)))
+    register("attention.products", products, lambda N, D: empty((N, D)))
+    register("attention.quadratic_map", quadratic_map, lambda N, D: empty((N, D)))
+    register("attention.quadratic_map_short", quadratic_map_short, lambda N, D: empty((N, D)))
+
+    register_counter("attention.quadratic_features", _quadratic_features)
+    register_counter("attention.product_features", _width("attention.products"))
+    register_counter("attention.ordered_quadratic_features", _width("attention.quadratic_map"))
+    register_counter("attention.short_quadratic_features", _width("attention.quadratic_map_short"))
+    register_counter("attention.fourier_features", _random_features)
+    register_counter("attention.mha_cache", _cache("attention.mha_step"))
+    register_counter("attention.mqa_cache", _cache("attention.mqa_step"))
