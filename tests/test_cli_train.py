@@ -208,7 +208,7 @@ def test_the_first_identities_can_be_trained_on(
     shown = json.loads(capsys.readouterr().out)
     assert (shown["images"], shown["identities"]) == (7, 2)
     assert run(str(faces), *base(tmp_path, "--people", "5")) == 2
-    assert "--people must be at most the 4 identities of the data; got 5" in capsys.readouterr().err
+    assert "people must be at most the 4 identities of the data; got 5" in capsys.readouterr().err
 
 
 def test_people_of_lfw_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,7 +226,7 @@ def test_people_of_lfw_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFix
         assert run(str(faces), *base(tmp_path, "--steps", "1", "--people", choice, "--json")) == 0
         assert json.loads(capsys.readouterr().out)["images"] == images
     assert run(str(faces), *base(tmp_path, "--people", "without-fold-3")) == 2
-    assert "--people must be all, view1 or without-fold-1" in capsys.readouterr().err
+    assert "people must be all, view1 or without-fold-1" in capsys.readouterr().err
 
 
 def test_epochs_are_times_through_the_images(faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,15 +237,15 @@ def test_epochs_are_times_through_the_images(faces: Path, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--epochs", "1", "--steps", "2"], "--epochs must not be given with --steps"),
+        (["--epochs", "1", "--steps", "2"], "epochs must not be given with steps"),
         (["--size", "8"], "--size must be ROWSxCOLUMNS, such as 64x48; got '8'"),
-        (["--people", "view1"], "--people must be all or a number for data that is not LFW"),
-        (["--out", "nowhere/m.safetensors"], "--out must be in a folder that exists"),
+        (["--people", "view1"], "people must be all or a number for data that is not LFW"),
+        (["--out", "nowhere/m.safetensors"], "out must be in a folder that exists"),
         (["--network", "resnet9"], "name must be one of"),
         (["--network", "nns2", "--size", "8x8"], r"fit: size must be that of nns2, (140, 116); got (8, 8)"),
         (["--rate", "-1"], "Plan: rate must be positive; got -1.0"),
         (["--network", "resnet8", "--chunk", "2"], "network must have no BatchNorm in training"),
-        (["--compare", "digits"], "--compare must go with --harmonic-with; got digits"),
+        (["--compare", "digits"], "compare must go with harmonic_with; got digits"),
         (["--head-steps", "2"], "fit: head_steps must be 0 without a start; got 2"),
         (["--start", "none.safetensors"], "load_network: path must be a network that likewise wrote"),
         (["--harmonic-with", "none.safetensors"], "load_network: path must be a network that likewise wrote"),

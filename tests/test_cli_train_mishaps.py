@@ -59,7 +59,7 @@ def test_large_images_are_not_taken_as_they_are(root: Path, tmp_path: Path, caps
         (["--chunk", "2"], "must have no BatchNorm in training"),
         (["--margin", "-1"], "Plan: margin must be a positive number; got -1.0"),
         (["--margin", "nan"], "Plan: margin must be a positive number; got nan"),
-        (["--far", "7"], "--far must be between 0 and 1; got 7.0"),
+        (["--far", "7"], "far must be between 0 and 1; got 7.0"),
         (["--snapshots", "2,9"], "fit: snapshots must be of the 3 steps; got 9"),
         (["--people", "1"], "fit: examples must have two identities, for there to be negatives; got 1"),
     ],
@@ -86,7 +86,7 @@ def test_an_interrupted_run_is_not_overwritten(
     capsys.readouterr()
     assert run(str(root), *base(tmp_path, "--steps", "4")) == 2
     shown = capsys.readouterr().err
-    assert "train: --out must have no interrupted run beside it; got step 2 of 4 in" in shown
+    assert "train: out must have no interrupted run beside it; got step 2 of 4 in" in shown
     assert "Go on with --resume, or remove it to begin anew." in shown
     assert left_by(tmp_path) == before
     assert run(str(root), *base(tmp_path, "--steps", "4", "--resume")) == 0
@@ -96,7 +96,7 @@ def test_an_interrupted_run_is_not_overwritten(
 
 def test_a_folder_is_no_place_for_a_network(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(str(root), *SMALL, "--out", str(tmp_path)) == 2
-    assert "train: --out must be a file" in capsys.readouterr().err
+    assert "train: out must be a file" in capsys.readouterr().err
 
 
 def test_a_resumed_run_knows_what_was_skipped_before(

@@ -1,7 +1,6 @@
 """`likewise train`: images of identities -> a network that embeds them, or that names them, in one file."""
 
 import json
-import os
 import signal
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -16,9 +15,8 @@ from likewise.cli.terminal import Json, examples, progress_bar
 from likewise.cli.versions import show_versions, versions_json
 
 if TYPE_CHECKING:
-    from likewise.data import Examples, Skipped
-    from likewise.metric import Versions
-    from likewise.training import Fitted, Harmonic, Plan, Record
+    from likewise.data import Skipped
+    from likewise.training import JobResult, Record
 
 SHOWN = 10  # skipped files that are listed; all of them are in the file beside the network
 STOPPED = 130  # as a shell says of Ctrl-C
@@ -96,44 +94,20 @@ def train(
     the step (--shutdown-timeout) and ends with 1.
     """
     from likewise.metric import CollapseError
-    from likewise.networks import load_network
-    from likewise.training import (
-        Diverged,
-        Plan,
-        beside,
-        compare_fitted,
-        fit,
-        harmony,
-        joined_ranks,
-        old_width,
-        open_older,
-        read_records,
-        require_comparable,
-        unfinished,
-        unseen,
-    )
+    from likewise.training import Diverged, Interrupted, Job, joined_ranks, run_job
 
-    require(out.parent.is_dir(), "train", "--out", "be in a folder that exists", repr(str(out)))
-    require(not out.is_dir(), "train", "--out", "be a file", repr(str(out)))
-    left = None if resume else unfinished(out)
-    hint = "Go on with --resume, or remove it to begin anew."
-    require(left is None, "train", "--out", "have no interrupted run beside it", left, hint)
-    require(0 < far < 1, "train", "--far", "be between 0 and 1", far)
-    require(compare is None or harmonic_with is not None, "train", "--compare", "go with --harmonic-with", compare)
-    older = open_older(harmonic_with) if harmonic_with else None
-    first = load_network(start) if start else None
-    some = _examples(data, people, held_out if objective == "classifier" else 0.0, fold)
-    others = unseen(_examples(compare, "all", 0.0, 0), some) if compare else None
-    if older and others:
-        require_comparable(older, others, far=far)
-    count = _steps(steps, epochs, some, identities * faces + random)
-    default_dim = old_width(older) if older else first.network.embedding_dim if first else 128
-    plan = Plan(
-        network=network or (first.name if first else "nns2"),
-        embedding_dim=embedding_dim or default_dim,
+    job = Job(
+        data=data,
+        out=out,
+        people=people,
+        held_out=held_out,
+        fold=fold,
+        network=network,
+        embedding_dim=embedding_dim,
         objective=objective,
         margin=margin,
-        steps=count,
+        steps=steps,
+        epochs=epochs,
         identities=identities,
         faces=faces,
         random=random,
@@ -143,66 +117,28 @@ def train(
         size=_size(size),
         augment=augment,
         seed=seed,
-        head_steps=(count + 3) // 4 if head_steps is None and first and older else head_steps or 0,
+        head_steps=head_steps,
+        harmonic_with=harmonic_with,
+        start=start,
+        compare=compare,
+        far=far,
+        workers=workers,
+        every=every,
+        snapshots=_snapshots(snapshots),
+        resume=resume,
     )
-    processes = min(2, os.cpu_count() or 1) if workers is None else workers
-    control, found = None, None
-    try:
-        with joined_ranks() as ranks, progress_bar(shown=ranks.writes) as progress, interruptible() as interrupted:
-
-            def watching(start: float, stop: float, name: str) -> "Callable[[Record], bool]":
-                def watch(record: "Record") -> bool:
-                    done = (record.step + 1) / (plan.head_steps + plan.steps)
-                    progress(start + (stop - start) * done, f"{name}step {record.step + 1}, loss {record.loss:.4f}")
-                    return interrupted()
-
-                return watch
-
-            def run(place: Path, harmonic: "Harmonic | None", watch: "Callable[[Record], bool]") -> "Fitted":
-                return fit(
-                    some,
-                    plan,
-                    place,
-                    harmonic=harmonic,
-                    start=first,
-                    resume=resume,
-                    workers=processes,
-                    every=every,
-                    snapshots=_snapshots(snapshots),
-                    watch=watch,
-                )
-
-            def embedding(start: float, stop: float, name: str) -> "Callable[[float], None]":
-                def tell(part: float) -> None:
-                    progress(start + (stop - start) * part, name)
-                    if interrupted():  # nothing is lost: the runs are kept, and this is done again
-                        raise typer.Exit(STOPPED)
-
-                return tell
-
-            before = embedding(0.0, 0.02, "vectors of v1")
-            harmonic = harmony(older, some, plan, workers=processes, progress=before) if older else None
-            fitted = run(out, harmonic, watching(0.02 if older else 0.0, 0.49 if others else 1.0, ""))
-            if others and fitted.trained.finished:
-                control = run(beside(out, "control.safetensors"), None, watching(0.49, 0.96, "control, "))
-            if older and others and control and control.trained.finished and ranks.writes:
-                last = embedding(0.96, 1.0, "comparing")
-                found = compare_fitted(
-                    fitted, older, others, control=control, far=far, workers=processes, progress=last
-                )
-    except (Diverged, CollapseError) as error:
-        logs = [log for log in (beside(out, "head.jsonl"), beside(out, "jsonl")) if log.is_file()]
-        if ranks.writes and logs:
-            _draw(read_records(max(logs, key=lambda log: log.stat().st_mtime)), some, plan, out)
-        print(f"likewise: {error}", file=sys.stderr)
-        if left := unfinished(out):
-            print(f"likewise: it stands at {left}; to begin anew, remove that file", file=sys.stderr)
-        raise typer.Exit(1) from None
+    with joined_ranks() as ranks:
+        try:
+            with progress_bar(shown=ranks.writes) as progress, interruptible() as interrupted:
+                result = run_job(job, progress=progress, interrupted=interrupted)
+        except Interrupted:
+            raise typer.Exit(STOPPED) from None
+        except (Diverged, CollapseError) as error:
+            _show_failure(error, job.out, drawn=ranks.writes)
+            raise typer.Exit(1) from None
     if ranks.writes:
-        _show(fitted, some, plan, out, found, as_json)
-    if ranks.writes and control and not control.trained.finished:
-        print("Stopped in the control; the same command with --resume goes on.", file=sys.stderr)
-    if not (control or fitted).trained.finished:
+        _show(result, as_json)
+    if not result.finished:
         raise typer.Exit(STOPPED)
 
 
@@ -224,33 +160,6 @@ def interruptible() -> Generator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _examples(data: str, people: str, held_out: float, fold: int) -> "Examples":
-    from likewise.data import is_lfw, lfw_protocol, open_examples, open_halves
-
-    some = open_halves(data, held_out=held_out, fold=fold).train if held_out else open_examples(data)
-    if people == "all":
-        return some
-    if people.isdecimal():
-        count, most = int(people), len(some.identities)
-        require(1 <= count <= most, "train", "--people", f"be at most the {most} identities of the data", people)
-        return some.of(some.identities[:count])
-    require(is_lfw(Path(data)), "train", "--people", "be all or a number for data that is not LFW", repr(people))
-    protocol = lfw_protocol(data)
-    if people == "view1":
-        return some.of(protocol.train_people)
-    left = people.removeprefix("without-fold-")
-    right = left != people and left.isdecimal() and 1 <= int(left) <= len(protocol.people)
-    require(right, "train", "--people", "be all, view1 or without-fold-1 to without-fold-10", repr(people))
-    return some.of(protocol.outside(int(left) - 1))
-
-
-def _steps(steps: int | None, epochs: float | None, some: "Examples", images: int) -> int:
-    require(steps is None or epochs is None, "train", "--epochs", "not be given with --steps", epochs)
-    if epochs is None:
-        return 1000 if steps is None else steps
-    return max(1, round(epochs * len(some) / min(images, len(some))))
-
-
 def _snapshots(text: str) -> tuple[int, ...]:
     steps = [step for step in text.split(",") if step]
     right = all(step.isascii() and step.isdecimal() and int(step) for step in steps)
@@ -267,54 +176,54 @@ def _size(text: str | None) -> tuple[int, int] | None:
     return int(rows), int(columns)
 
 
-def _draw(records: "Sequence[Record]", some: "Examples", plan: "Plan", out: Path) -> Path:
+def _draw(records: "Sequence[Record]", title: str, out: Path) -> Path:
     """The learning curve beside a network."""
     from likewise.networks.weights import write_whole
     from likewise.reports.curves import learning_curve
     from likewise.training import beside
 
     picture = beside(out, "svg")
-    write_whole(picture, learning_curve(records, title=f"{plan.network} on {some.title}").encode())
+    write_whole(picture, learning_curve(records, title=title).encode())
     return picture
 
 
-def _show(fitted: "Fitted", some: "Examples", plan: "Plan", out: Path, found: "Versions | None", as_json: bool) -> None:
+def _show(result: "JobResult", as_json: bool) -> None:
     from likewise.training import beside
 
-    records = fitted.trained.records
-    picture = _draw(records, some, plan, out)
-    skipped = list(dict.fromkeys([*some.skipped, *fitted.trained.skipped]))
-    result = {
-        "network": str(out) if fitted.hash else None,
-        "hash": fitted.hash,
-        "finished": fitted.trained.finished,
-        "steps": len(records),
-        "loss": records[-1].loss if records else None,
-        "seconds": sum(record.seconds for record in records),
-        "images": len(some),
-        "identities": len(some.identities),
-        "checkpoint": str(beside(out, "checkpoint")),
-        "log": str(beside(out, "jsonl")),
-        "picture": str(picture),
-        "skipped": [file._asdict() for file in skipped],
-    }
-    if found:
-        result["versions"] = versions_json(found)
+    out, plan, some = result.job.out, result.plan, result.examples
+    picture = _draw(result.records, f"{plan.network} on {some.title}", out)
+    facts = {**result.to_json(), "picture": str(picture)}
+    if result.versions:
+        facts["versions"] = versions_json(result.versions)
     if as_json:
-        print(json.dumps(result))
-        return
-    _list_skipped(skipped, beside(out, "skipped.txt"))
-    if not fitted.trained.finished:
-        total = plan.head_steps + plan.steps
-        print(f"Stopped after step {len(records)} of {total}; the same command with --resume goes on.")
-        return
-    print(f"Trained on {len(some):,} images of {len(some.identities):,} identities, {len(records):,} steps")
-    print(f"network   {out}\nlog       {result['log']}\npicture   {picture}")
-    if found:
-        show_versions(found, str(out))
+        print(json.dumps(facts))
+    else:
+        _list_skipped(result.skipped, beside(out, "skipped.txt"))
+        if result.fitted.trained.finished:
+            print(f"Trained on {len(some):,} images of {len(some.identities):,} identities, {facts['steps']:,} steps")
+            print(f"network   {out}\nlog       {facts['log']}\npicture   {picture}")
+        else:
+            total = plan.head_steps + plan.steps
+            print(f"Stopped after step {facts['steps']} of {total}; the same command with --resume goes on.")
+        if result.versions:
+            show_versions(result.versions, str(out))
+    if result.control and not result.control.trained.finished:
+        print("Stopped in the control; the same command with --resume goes on.", file=sys.stderr)
 
 
-def _list_skipped(skipped: "list[Skipped]", file: Path) -> None:
+def _show_failure(error: Exception, out: Path, *, drawn: bool) -> None:
+    """Say why training failed, where its checkpoint stands, and draw the learning curve so far."""
+    from likewise.training import beside, read_records, unfinished
+
+    logs = [log for log in (beside(out, "head.jsonl"), beside(out, "jsonl")) if log.is_file()]
+    if drawn and logs:
+        _draw(read_records(max(logs, key=lambda log: log.stat().st_mtime)), out.stem, out)
+    print(f"likewise: {error}", file=sys.stderr)
+    if left := unfinished(out):
+        print(f"likewise: it stands at {left}; to begin anew, remove that file", file=sys.stderr)
+
+
+def _list_skipped(skipped: "Sequence[Skipped]", file: Path) -> None:
     if not skipped:
         return
     file.write_text("".join(f"{item}\t{why}\n" for item, why in skipped), errors="surrogateescape")

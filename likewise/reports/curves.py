@@ -9,7 +9,20 @@ from likewise.training import Record
 
 POINTS = 400  # of a line; a long run is drawn by the means of its parts
 HEIGHT = 260.0
-COLOURS = {"loss": "#2456b3", "hard": "#b3261e", "semi-hard": "#cf5f00", "easy": "#1f7a46", "spread": "#7a4fd0"}
+COLOURS = {
+    "loss": "#2456b3",
+    "accuracy": "#1f7a46",
+    "hard": "#b3261e",
+    "semi-hard": "#cf5f00",
+    "easy": "#1f7a46",
+    "spread": "#7a4fd0",
+}
+LOOKS = {"accuracy": "accuracy", "hard": "hard", "semi_hard": "semi-hard", "easy": "easy", "mean_distance": "spread"}
+MEASURED = (  # heading, the highest value, what is drawn
+    ("accuracy on batches, before they are learned from", 1.0, ("accuracy",)),
+    ("triplets that are hard, semi-hard, easy", 1.0, ("hard", "semi_hard", "easy")),
+    ("mean squared distance of two embeddings (about 2 is spread, 0 collapsed)", 2.2, ("mean_distance",)),
+)
 STYLE = """
 text { font: 11.5px system-ui, sans-serif; fill: #4b5361; } .title { font-size: 13px; font-weight: 620; fill: #1d222b; }
 .grid { stroke: #ddd8cd; } .axis { stroke: #737b89; } polyline { fill: none; stroke-width: 1.6; }
@@ -18,14 +31,14 @@ text { font: 11.5px system-ui, sans-serif; fill: #4b5361; } .title { font-size: 
 
 
 def learning_curve(records: Sequence[Record], *, title: str) -> str:
-    """Loss; shares of hard, semi-hard and easy triplets; mean squared distance: all against steps, as one SVG file.
+    """The loss, and what the objective measured, against steps, as one SVG file.
 
-    >>> record = Record(0, 0.5, 1e-3, 40, 0.1, 0.2, 0.7, 1.9, 6.0, 0.25)
+    >>> record = Record(0, 0.5, 1e-3, 40, 0.25, {"accuracy": 0.75})
     >>> learning_curve([record], title="digits").startswith("<svg xmlns=")
     True
     """
     panels = learning_panels(records, title=title)
-    label = f"Learning curve of {title}: loss, shares of triplets and mean distance against steps"
+    label = f"Learning curve against steps. {'; '.join(panel.title for panel in panels)}"
     svg = draw(panels, name="learning", label=label, height=HEIGHT)
     looks = "".join(
         f".{look} polyline {{ stroke: {colour}; }} .{look} text {{ fill: {colour}; }} "
@@ -37,23 +50,23 @@ def learning_curve(records: Sequence[Record], *, title: str) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size}{head[4:]}><style>{STYLE}{looks}</style>{paper}{rest}\n'
 
 
-def learning_panels(records: Sequence[Record], *, title: str) -> tuple[Panel, Panel, Panel]:
-    """Loss, shares of triplets and mean squared distance, against steps."""
+def learning_panels(records: Sequence[Record], *, title: str) -> tuple[Panel, ...]:
+    """The loss; then, where they were measured, accuracy, shares of triplets and mean squared distance."""
     steps = [record.step + 1 for record in records]
-    losses = _line("loss", steps, [record.loss for record in records])
-    shares = [
-        _line("hard", steps, [record.hard for record in records]),
-        _line("semi-hard", steps, [record.semi_hard for record in records]),
-        _line("easy", steps, [record.easy for record in records]),
-    ]
-    spread = _line("spread", steps, [record.mean_distance for record in records])
     x = _steps(max(steps, default=1))
+
+    def lines(names: tuple[str, ...]) -> tuple[Trace, ...]:
+        known = all(name in record.measures for record in records for name in names)
+        values = ([record.measures[name] for record in records] for name in names) if known and records else ()
+        return tuple(_line(LOOKS[name], steps, each) for name, each in zip(names, values, strict=False))
+
+    losses = _line("loss", steps, [record.loss for record in records])
     most = max((y for _, y in losses.points), default=1.0) or 1.0
-    return (
-        Panel(f"{title}: loss", x, _upto(most), (losses,)),
-        Panel("triplets that are hard, semi-hard, easy", x, _upto(1.0), tuple(shares)),
-        Panel("mean squared distance of two embeddings (about 2 is spread, 0 collapsed)", x, _upto(2.2), (spread,)),
-    )
+    panels = [Panel(f"{title}: loss", x, _upto(most), (losses,))]
+    for heading, highest, names in MEASURED:
+        if traces := lines(names):
+            panels.append(Panel(heading, x, _upto(highest), traces))
+    return tuple(panels)
 
 
 def _line(name: str, steps: list[int], values: list[float]) -> Trace:
@@ -61,7 +74,9 @@ def _line(name: str, steps: list[int], values: list[float]) -> Trace:
     each = -(-len(steps) // POINTS) or 1
     parts = range(0, len(steps), each)
     points = [(sum(part) / len(part), _mean(values[i : i + each])) for i in parts for part in [steps[i : i + each]]]
-    return Trace(name, tuple(points), dots=False, tag="" if name in ("loss", "spread") else name, tag_left=True)
+    return Trace(
+        name, tuple(points), dots=False, tag="" if name in ("loss", "accuracy", "spread") else name, tag_left=True
+    )
 
 
 def _mean(values: list[float]) -> float:

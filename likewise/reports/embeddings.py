@@ -25,7 +25,7 @@ from likewise.reports.measuring import Progress, part, silent
 from likewise.reports.unseen import UNSEEN, InMemory, SmallNetwork, moved, prepared, split_digits
 from likewise.similarity import squared_distances
 from likewise.training import Feed, Harmonic, Record, SemiHard, train
-from likewise.training.phases import Later, layer_alone
+from likewise.training.fitting import Later, layer_alone
 
 FAR = 0.01
 NEAREST = 7  # neighbours that are shown and judged

@@ -1,23 +1,23 @@
 """Network + objective + data -> trained network: one loop, exact resume, gradients of large batches in small memory."""
 
 from likewise.training.caching import backward_in_chunks
-from likewise.training.checkpoints import checkpoint_settings
+from likewise.training.checkpoints import Record, checkpoint_settings, read_records
 from likewise.training.embedding import Embedded, embed_examples
 from likewise.training.fitting import Fitted, Plan, beside, fit, unfinished
-from likewise.training.loop import Diverged, Feed, Keep, Trained, train
+from likewise.training.jobs import Interrupted, Job, JobResult, run_job
+from likewise.training.loop import AdaGrad, Cosine, Diverged, Feed, Keep, Schedule, Trained, train
 from likewise.training.objectives import (
     Classes,
     EveryTriplet,
     Hardest,
     Harmonic,
     Logits,
+    Measuring,
     Objective,
     RandomTriplets,
     SemiHard,
 )
 from likewise.training.ranks import RankRows, Ranks, joined_ranks
-from likewise.training.records import Record, read_records
-from likewise.training.schedules import AdaGrad, Cosine, Schedule
 from likewise.training.upgrading import (
     Older,
     StoredVectors,
@@ -41,8 +41,12 @@ __all__ = [
     "Fitted",
     "Hardest",
     "Harmonic",
+    "Interrupted",
+    "Job",
+    "JobResult",
     "Keep",
     "Logits",
+    "Measuring",
     "Objective",
     "Older",
     "Plan",
@@ -67,6 +71,7 @@ __all__ = [
     "open_older",
     "read_records",
     "require_comparable",
+    "run_job",
     "train",
     "unfinished",
     "unseen",

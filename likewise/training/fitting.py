@@ -1,15 +1,15 @@
 """One call from examples to a file: a plan says everything that a run depends on."""
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
-from torch import nn
+from torch import Tensor, nn
 
 from likewise.checks import require, require_choice, require_count
-from likewise.data import Augmentation, Batches, Examples, Preparation, Shuffled
+from likewise.data import Augmentation, Batch, Batches, Examples, Preparation, Shuffled
 from likewise.data.batches import Drawn
 from likewise.metric import CollapseGuard, IdentitySampler
 from likewise.metric.triplet import require_margin
@@ -23,13 +23,20 @@ from likewise.networks import (
     save_network,
 )
 from likewise.networks.facenet import FaceNet
-from likewise.training.checkpoints import checkpoint_settings
-from likewise.training.loop import Feed, Keep, Trained, require_sound, require_trainable, train
+from likewise.training.checkpoints import Record, checkpoint_settings
+from likewise.training.loop import (
+    AdaGrad,
+    Cosine,
+    Feed,
+    Keep,
+    Schedule,
+    Trained,
+    require_sound,
+    require_trainable,
+    train,
+)
 from likewise.training.objectives import Classes, Harmonic, Logits, SemiHard
-from likewise.training.phases import Later, joined, layer_alone
 from likewise.training.ranks import RankRows, Ranks
-from likewise.training.records import Record
-from likewise.training.schedules import AdaGrad, Cosine, Schedule
 
 # The paper's networks have no BatchNorm. On LFW, in batches of 56, the mean squared distance of NNS2's embeddings fell
 # to 0.01 in 8 steps at 1e-3, and rose to 1.4 in 24 steps at this.
@@ -229,6 +236,51 @@ class Course:
             watch=watch,
         )
         return trained, stops[0]
+
+
+class Steady(nn.Module):
+    """A network that stays as it is in evaluation, also while it is trained: no layer counts what batches look like."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        self.network.eval()
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network(x)
+
+
+@contextmanager
+def layer_alone(network: Network) -> Generator[Steady]:
+    """Yield the network such that its embedding layer learns and nothing else changes; afterwards all of it learns."""
+    network.requires_grad_(False)
+    embedding_layer(network).requires_grad_(True)
+    try:
+        yield Steady(network)
+    finally:
+        network.requires_grad_(True)
+
+
+@dataclass(frozen=True)
+class Later:
+    """The batches of a feed after the first so many, which another part of the run has had."""
+
+    feed: Feed
+    after: int
+
+    def since(self, step: int) -> Iterator[Batch]:
+        return self.feed.since(step + self.after)
+
+
+def joined(first: Trained, second: Trained, steps: int) -> Trained:
+    """Two parts of a run as one, the first of so many steps: they go on counting."""
+    later = [replace(record, step=record.step + steps) for record in second.records]
+    skipped = dict.fromkeys([*first.skipped, *second.skipped])
+    return Trained((*first.records, *later), second.finished, tuple(skipped))
 
 
 def _write(

@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,22 +11,92 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import nn
 
-from likewise.checks import require_count
+from likewise.checks import require, require_count
 from likewise.data import Batch, Skipped
-from likewise.metric import CollapseError, CollapseGuard, collapse, negative_shares
+from likewise.metric import CollapseError, CollapseGuard
 from likewise.metric.triplet import require_rows
 from likewise.networks.segments import require_finite
 from likewise.training.caching import backward_in_chunks, require_chunks
-from likewise.training.checkpoints import load_checkpoint, save_checkpoint
+from likewise.training.checkpoints import (
+    Record,
+    load_checkpoint,
+    records_before,
+    require_records,
+    rewind,
+    save_checkpoint,
+)
+from likewise.training.objectives import Measuring
 from likewise.training.ranks import Ranks
-from likewise.training.records import Record, records_before, require_records, rewind
-from likewise.training.schedules import Cosine, Schedule
-
-MARGIN = 0.2  # of the shares in the records, so that runs compare whatever they were trained for
 
 
 class Diverged(ArithmeticError):
     """The loss is no number any more; the message says at which step."""
+
+
+@runtime_checkable
+class Schedule(Protocol):
+    """Makes the optimiser and says the learning rate of step `step` of `steps`, counted from 0."""
+
+    def optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        """The optimiser of some parameters."""
+        ...
+
+    def rate(self, step: int, steps: int) -> float:
+        """The learning rate of a step."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """AdamW; the rate rises in a line over the first part of the steps, then falls in half a cosine to 0.
+
+    >>> [round(Cosine(peak=1.0, warmup=0.5).rate(step, 8), 3) for step in range(8)]
+    [0.2, 0.4, 0.6, 0.8, 1.0, 0.854, 0.5, 0.146]
+
+    Paper: SGDR, arXiv 1608.03983, equation 5, without restarts.
+    """
+
+    peak: float = 1e-3
+    warmup: float = 0.05
+    decay: float = 1e-4
+
+    def __post_init__(self) -> None:
+        require(self.peak > 0, "Cosine", "peak", "be positive", self.peak)
+        require(0 <= self.warmup < 1, "Cosine", "warmup", "be a part of the steps, from 0 to below 1", self.warmup)
+
+    def optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(parameters, lr=self.peak, weight_decay=self.decay)
+
+    def rate(self, step: int, steps: int) -> float:
+        rising = int(self.warmup * steps)
+        if step < rising:
+            return self.peak * (step + 1) / (rising + 1)
+        return self.peak * 0.5 * (1 + math.cos(math.pi * (step - rising) / (steps - rising)))
+
+
+@dataclass(frozen=True)
+class AdaGrad:
+    """AdaGrad at one rate, which is lowered to a tenth near the end.
+
+    >>> [round(AdaGrad(last=0.25).rate(step, 4), 4) for step in range(4)]
+    [0.05, 0.05, 0.05, 0.005]
+
+    Paper: FaceNet, arXiv 1503.03832, section 3: "we start with a learning rate of 0.05 which we lower to finalize the
+    model". When, and by how much, is not said; ours is the last tenth of the steps.
+    """
+
+    start: float = 0.05
+    last: float = 0.1
+
+    def __post_init__(self) -> None:
+        require(self.start > 0, "AdaGrad", "start", "be positive", self.start)
+        require(0 <= self.last <= 1, "AdaGrad", "last", "be a part of the steps, from 0 to 1", self.last)
+
+    def optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.Adagrad(parameters, lr=self.start)
+
+    def rate(self, step: int, steps: int) -> float:
+        return self.start * (0.1 if step >= steps - int(self.last * steps) else 1.0)
 
 
 @runtime_checkable
@@ -193,10 +263,9 @@ class _Run:
         if not math.isfinite(loss):
             raise Diverged(f"train: the loss of step {self.step} is {loss}. Lower the learning rate.")
         self.optimiser.step()
-        shares = negative_shares(embeddings, batch.labels.to(self.device), margin=MARGIN)
-        found, collapsed = self._spread(embeddings, loss)
-        facts = *shares[:3], *found, time.perf_counter() - started
-        record = Record(self.step, loss, rate, len(batch.rows), *facts)
+        measures = self.objective.measure(embeddings, batch) if isinstance(self.objective, Measuring) else {}
+        collapsed = self._collapsed(embeddings, loss)
+        record = Record(self.step, loss, rate, len(batch.rows), time.perf_counter() - started, measures)
         self.step += 1
         if self.keep and self.ranks.writes:
             with self.keep.log.open("a") as log:
@@ -205,16 +274,14 @@ class _Run:
             raise collapsed
         return record
 
-    def _spread(self, embeddings: torch.Tensor, loss: float) -> tuple[tuple[float, float], CollapseError | None]:
-        """Mean distance and effective rank, and why the guard, if there is one, stops the run after this step."""
-        if len(embeddings) < 2:
-            return (0.0, 0.0), None
-        stops = None
-        try:
-            found = self.guard.check(embeddings, active_loss=loss) if self.guard else collapse(embeddings)
-        except CollapseError as error:
-            found, stops = error.evidence[-1], error
-        return (found.mean_distance, found.effective_rank), stops
+    def _collapsed(self, embeddings: torch.Tensor, loss: float) -> CollapseError | None:
+        """Why the guard, if there is one, stops the run after this step."""
+        if self.guard and len(embeddings) > 1:
+            try:
+                self.guard.check(embeddings, active_loss=loss)
+            except CollapseError as error:
+                return error
+        return None
 
     def _backward(self, batch: Batch) -> tuple[float, torch.Tensor]:
         """The loss of a whole batch, its gradients by this part, and all its embeddings."""

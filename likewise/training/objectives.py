@@ -1,7 +1,8 @@
 """What a network is trained for: embeddings of a batch in, one number to lower out.
 
 An objective is a module, so that what it learns besides the network (the weights of classes) is trained and stored with
-it; whatever it draws by chance it draws from the batch's step, so that a resumed run draws alike.
+it; whatever it draws by chance it draws from the batch's step, so that a resumed run draws alike. What is worth logging
+of a step, it measures itself.
 """
 
 import hashlib
@@ -14,7 +15,18 @@ from torch.nn import functional
 
 from likewise.checks import require, require_choice, require_count
 from likewise.data import Batch
-from likewise.metric import Triplets, batch_all_loss, batch_hard, harmonic_loss, semi_hard_negatives, triplet_loss
+from likewise.metric import (
+    Triplets,
+    batch_all_loss,
+    batch_hard,
+    collapse,
+    harmonic_loss,
+    negative_shares,
+    semi_hard_negatives,
+    triplet_loss,
+)
+
+MARGIN = 0.2  # of the shares in the log, so that runs with other margins compare
 
 
 @runtime_checkable
@@ -24,7 +36,27 @@ class Objective(Protocol):
     def __call__(self, embeddings: Tensor, batch: Batch) -> Tensor: ...
 
 
-class SemiHard(nn.Module):
+@runtime_checkable
+class Measuring(Protocol):
+    """An objective with measurements of its own: measure(embeddings, batch) -> numbers for the log, by name."""
+
+    def measure(self, embeddings: Tensor, batch: Batch) -> dict[str, float]: ...
+
+
+class TripletObjective(nn.Module):
+    """A loss over triplets. It measures how hard the batch's triplets are, and how far its embeddings are spread.
+
+    hard, semi_hard, easy: shares of all triplets of the batch, at a margin of 0.2. mean_distance: the mean squared
+    distance of two embeddings, about 2 when they are spread and 0 when they have collapsed. effective_rank: in how many
+    directions they vary.
+    """
+
+    def measure(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> dict[str, float]:
+        shares = negative_shares(embeddings, batch.labels.to(embeddings.device), margin=MARGIN)
+        return {"hard": shares.hard, "semi_hard": shares.semi_hard, "easy": shares.easy, **spread(embeddings)}
+
+
+class SemiHard(TripletObjective):
     """The triplet loss over one semi-hard negative for each pair of an anchor and a positive.
 
     choose, fallback: as in `likewise.metric.semi_hard_negatives`. The loss is the mean over triplets above 0: their
@@ -52,7 +84,7 @@ class SemiHard(nn.Module):
         return triplet_loss(embeddings, triplets, margin=self.margin, reduction="mean")
 
 
-class Hardest(nn.Module):
+class Hardest(TripletObjective):
     """The triplet loss over the farthest positive and the closest negative of each anchor, which may collapse.
 
     Paper: In Defense of the Triplet Loss, arXiv 1703.07737, equation 5.
@@ -67,7 +99,7 @@ class Hardest(nn.Module):
         return triplet_loss(embeddings, triplets, margin=self.margin, reduction="mean")
 
 
-class RandomTriplets(nn.Module):
+class RandomTriplets(TripletObjective):
     """The triplet loss over one negative by chance for each pair of an anchor and a positive: no mining at all."""
 
     def __init__(self, *, margin: float = 0.2, seed: int = 0) -> None:
@@ -80,7 +112,7 @@ class RandomTriplets(nn.Module):
         return triplet_loss(embeddings, triplets, margin=self.margin, reduction="mean")
 
 
-class EveryTriplet(nn.Module):
+class EveryTriplet(TripletObjective):
     """The triplet loss over every triplet of the batch, the mean over those above 0."""
 
     def __init__(self, *, margin: float = 0.2) -> None:
@@ -115,11 +147,17 @@ class Classes(nn.Module):
         self.weight = nn.Parameter(functional.normalize(weight))
 
     def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
-        cosines = functional.normalize(embeddings) @ functional.normalize(self.weight).mT
+        cosines = self._cosines(embeddings)
         if not len(embeddings):
             return cosines.sum()
         right = functional.one_hot(batch.labels, len(self.weight)).to(cosines)
         return functional.cross_entropy(self.scale * (cosines - self.margin * right), batch.labels)
+
+    def measure(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> dict[str, float]:
+        return {"accuracy": accuracy(self._cosines(embeddings), batch), **spread(embeddings)}
+
+    def _cosines(self, embeddings: Float[Tensor, "B E"]) -> Float[Tensor, "B C"]:
+        return functional.normalize(embeddings) @ functional.normalize(self.weight).mT
 
 
 class Logits(nn.Module):
@@ -133,8 +171,11 @@ class Logits(nn.Module):
     def forward(self, embeddings: Float[Tensor, "B C"], batch: Batch) -> Float[Tensor, ""]:
         return functional.cross_entropy(embeddings, batch.labels) if len(embeddings) else embeddings.sum()
 
+    def measure(self, embeddings: Float[Tensor, "B C"], batch: Batch) -> dict[str, float]:
+        return {"accuracy": accuracy(embeddings, batch)}
 
-class Harmonic(nn.Module):
+
+class Harmonic(TripletObjective):
     """The triplet loss over new vectors and those that an old network has made, in one space: the old ones stay.
 
     old: vectors of an old network. rows: for each example of the training set, which of them is of the same image (-1
@@ -189,6 +230,21 @@ class Harmonic(nn.Module):
         known = torch.isin(self.labels, batch.labels).nonzero()[:, 0]
         order = torch.randperm(len(known), generator=drawn(self.seed, batch.step))
         return known[order[: self.most]]
+
+
+def accuracy(logits: Float[Tensor, "B C"], batch: Batch) -> float:
+    """The share of a batch whose largest logit is that of its label; 0 of an empty batch."""
+    if not len(logits):
+        return 0.0
+    return (logits.argmax(1) == batch.labels.to(logits.device)).double().mean().item()
+
+
+def spread(embeddings: Float[Tensor, "B E"]) -> dict[str, float]:
+    """Mean squared distance and effective rank of a batch; 0 where there are no two embeddings."""
+    if len(embeddings) < 2:
+        return {"mean_distance": 0.0, "effective_rank": 0.0}
+    measured = collapse(embeddings)
+    return {"mean_distance": measured.mean_distance, "effective_rank": measured.effective_rank}
 
 
 def random_triplets(labels: Tensor, *, seed: int, step: int) -> Triplets:

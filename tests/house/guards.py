@@ -100,16 +100,14 @@ FILES = {
     "data": ["pictures", "examples", "files", "lfw", "pair_lists", "arrays", "preparing", "batches", "opening"],
     "training": [
         "caching",
-        "schedules",
         "objectives",
-        "records",
         "checkpoints",
         "ranks",
         "loop",
-        "phases",
         "embedding",
         "fitting",
         "upgrading",
+        "jobs",
     ],
     "difficulty": [
         "taps",

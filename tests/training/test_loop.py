@@ -20,6 +20,7 @@ from likewise.training import (
     Cosine,
     Diverged,
     Keep,
+    Logits,
     Record,
     Schedule,
     SemiHard,
@@ -132,6 +133,18 @@ def test_other_settings_do_not_resume(tmp_path: Path) -> None:
         train(small(), SemiHard(), feed(), steps=2, keep=other, resume=True)
 
 
+def test_a_checkpoint_with_a_flipped_bit_does_not_resume(tmp_path: Path) -> None:
+    train(small(), SemiHard(), feed(), steps=2, keep=keep(tmp_path))
+    file = tmp_path / "run.checkpoint"
+    whole = file.read_bytes()
+    for place in (len(whole) - 1, len(whole) // 2, whole.index(b"step") + 7):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ValueError, match=r"^load_checkpoint: path must (hold the weights its hash is of|be a)"):
+            train(small(), SemiHard(), feed(), steps=2, keep=keep(tmp_path), resume=True)
+    file.write_bytes(whole)
+    assert train(small(), SemiHard(), feed(), steps=2, keep=keep(tmp_path), resume=True).finished
+
+
 def test_without_a_checkpoint_resume_starts(tmp_path: Path) -> None:
     started = train(small(), SemiHard(), feed(), steps=2, keep=keep(tmp_path), resume=True)
     assert losses(started) == losses(train(small(), SemiHard(), feed(), steps=2))
@@ -146,8 +159,29 @@ def test_training_lowers_the_loss_and_leaves_the_callers_chance_alone() -> None:
     assert sum(losses(trained)[-5:]) < 0.7 * sum(losses(trained)[:5])
     assert tuple(records) == trained.records
     assert torch.equal(torch.get_rng_state(), before)
-    assert all(abs(r.hard + r.semi_hard + r.easy - 1) < 1e-9 for r in records)
-    assert all(r.images == 40 and 0 < r.mean_distance < 4 and 1 < r.effective_rank <= 7 for r in records)
+    measures = [record.measures for record in records]
+    assert all(record.images == 40 for record in records)
+    assert all(set(each) == {"accuracy", "mean_distance", "effective_rank"} for each in measures)
+    assert all(0 < each["mean_distance"] < 4 and 1 < each["effective_rank"] <= 7 for each in measures)
+    first, last = ([each["accuracy"] for each in part] for part in (measures[:5], measures[-5:]))
+    assert sum(last) > sum(first) + 1
+
+
+def test_an_objective_measures_what_it_is_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    [record] = train(small(), SemiHard(), feed(), steps=1).records
+    shares = [record.measures[name] for name in ("hard", "semi_hard", "easy")]
+    assert abs(sum(shares) - 1) < 1e-9
+    assert 0 < record.measures["mean_distance"] < 4
+    monkeypatch.setattr("likewise.training.objectives.negative_shares", None)  # a classifier mines nothing
+    [record] = train(nn.Sequential(small(), nn.Linear(7, 10)), Logits(), feed(), steps=1).records
+    assert set(record.measures) == {"accuracy"}
+
+    class Own(nn.Module):
+        def forward(self, embeddings: Tensor, batch: object) -> Tensor:
+            return embeddings.square().sum()
+
+    [record] = train(small(), Own(), feed(), steps=1).records
+    assert record.measures == {}
 
 
 def test_a_loss_that_is_no_number_stops_before_it_is_learned(tmp_path: Path) -> None:
@@ -215,7 +249,7 @@ def test_a_batch_without_readable_images_changes_nothing() -> None:
 
     network = small()
     [record] = train(network, SemiHard(), Feed(), steps=1, schedule=Cosine(decay=0.0)).records
-    assert (record.loss, record.images, record.effective_rank) == (0.0, 0, 0.0)
+    assert (record.loss, record.images, record.measures["effective_rank"]) == (0.0, 0, 0.0)
     assert all(map(torch.equal, weights(network), weights(small())))
 
 
@@ -245,5 +279,5 @@ def test_wrong_arguments_are_refused(make, message: str) -> None:
 
 
 def test_records_are_lines() -> None:
-    record = Record(3, 0.1, 1e-3, 40, 0.1, 0.2, 0.7, 1.9, 6.0, 0.25)
-    assert Record(**json.loads(record.to_line())) == record
+    record = Record(3, 0.1, 1e-3, 40, 0.25, {"hard": 0.1, "mean_distance": 1.9})
+    assert Record.from_line(record.to_line()) == record

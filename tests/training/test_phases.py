@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from likewise.data import Preparation, digits
 from likewise.networks import Saved, build_network, embedding_layer, load_network, save_network
 from likewise.training import Cosine, Fitted, Plan, SemiHard, Trained, beside, fit, read_records, train
-from likewise.training.phases import Later, joined, layer_alone
+from likewise.training.fitting import Later, joined, layer_alone
 from tests.training.problems import feed
 
 SOME = digits().take(range(90))

@@ -1,0 +1,251 @@
+"""A whole training job in one call: open the data, train, compare with an older version. `likewise train` is this."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from likewise.checks import require
+from likewise.data import Examples, Skipped, is_lfw, lfw_protocol, open_examples, open_halves
+from likewise.metric import Versions
+from likewise.networks import Saved, load_network
+from likewise.training.checkpoints import Record
+from likewise.training.fitting import Fitted, Plan, beside, fit, unfinished
+from likewise.training.ranks import Ranks
+from likewise.training.upgrading import (
+    Older,
+    compare_fitted,
+    harmony,
+    old_width,
+    open_older,
+    require_comparable,
+    unseen,
+)
+
+STEPS, EMBEDDING_DIM, NETWORK = 1000, 128, "nns2"  # unless given
+
+
+class Interrupted(RuntimeError):
+    """The job was asked to stop between two trainings; the same job with `resume` goes on."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that `run_job` is asked for. Fields that `Plan` has, too, mean the same there.
+
+    data: as in `likewise.data.open_examples`. people: "all", a number (the first so many), or of LFW "view1" or
+    "without-fold-3". held_out, fold: as in `likewise.data.open_halves`, for a classifier. network, embedding_dim: those
+    of `start` or `harmonic_with` unless given, else nns2 and 128. steps or epochs: 1000 steps unless given.
+    harmonic_with: an older network, or a .npz of its vectors, with which new vectors must stay comparable. start: a
+    network to begin with. head_steps: a quarter of the steps unless given, if there are both. compare: data of other
+    identities, on which old and new versions are compared, and a control without the old one. workers: processes that
+    read images, at most 2 unless given. every, snapshots, resume: as in `fit`.
+    """
+
+    data: str
+    out: Path
+    people: str = "all"
+    held_out: float = 0.2
+    fold: int = 0
+    network: str | None = None
+    embedding_dim: int | None = None
+    objective: Literal["triplet", "classes", "classifier"] = "triplet"
+    margin: float = 0.2
+    steps: int | None = None
+    epochs: float | None = None
+    identities: int = 30
+    faces: int = 10
+    random: int = 60
+    schedule: Literal["cosine", "adagrad"] = "cosine"
+    rate: float | None = None
+    chunk: int | None = None
+    size: tuple[int, int] | None = None
+    augment: bool = True
+    seed: int = 0
+    head_steps: int | None = None
+    harmonic_with: Path | None = None
+    start: Path | None = None
+    compare: str | None = None
+    far: float = 1e-3
+    workers: int | None = None
+    every: int = 100
+    snapshots: tuple[int, ...] = ()
+    resume: bool = False
+
+    def plan(self, examples: Examples, older: Older | None = None, start: Saved | None = None) -> Plan:
+        """The plan of the run, with what follows from the data and the older networks filled in."""
+        given: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(Plan)}
+        width = old_width(older) if older else start.network.embedding_dim if start else EMBEDDING_DIM
+        given["network"] = self.network or (start.name if start else NETWORK)
+        given["embedding_dim"] = self.embedding_dim or width
+        given["steps"] = steps = self._steps(len(examples))
+        if self.head_steps is None:
+            given["head_steps"] = (steps + 3) // 4 if start and older else 0
+        return Plan(**given)
+
+    def _steps(self, images: int) -> int:
+        require(self.steps is None or self.epochs is None, "train", "epochs", "not be given with steps", self.epochs)
+        if self.epochs is None:
+            return STEPS if self.steps is None else self.steps
+        batch = min(self.identities * self.faces + self.random, images)
+        return max(1, round(self.epochs * images / batch))
+
+    def require_place(self) -> None:
+        """Refuse a place where the network cannot be written, or that holds an interrupted run."""
+        require(self.out.parent.is_dir(), "train", "out", "be in a folder that exists", repr(str(self.out)))
+        require(not self.out.is_dir(), "train", "out", "be a file", repr(str(self.out)))
+        left = None if self.resume else unfinished(self.out)
+        hint = "Go on with --resume, or remove it to begin anew."
+        require(left is None, "train", "out", "have no interrupted run beside it", left, hint)
+
+    def open(self) -> Examples:
+        """The examples to train on."""
+        held_out = self.held_out if self.objective == "classifier" else 0.0
+        examples = open_halves(self.data, held_out=held_out, fold=self.fold).train if held_out else None
+        return people_of(self.data, examples or open_examples(self.data), self.people)
+
+
+@dataclass(frozen=True, eq=False)
+class JobResult:
+    """What a job has made. control, versions: of a comparison with an older version."""
+
+    job: Job
+    plan: Plan
+    examples: Examples
+    fitted: Fitted
+    control: Fitted | None = None
+    versions: Versions | None = None
+
+    @property
+    def finished(self) -> bool:
+        """False if the job was interrupted; the same job with `resume` goes on."""
+        return (self.control or self.fitted).trained.finished
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The steps of the run, without those of a control."""
+        return self.fitted.trained.records
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """Files that were no images, or damaged."""
+        return tuple(dict.fromkeys([*self.examples.skipped, *self.fitted.trained.skipped]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers and paths, but for the comparison."""
+        return {
+            "network": str(self.job.out) if self.fitted.hash else None,
+            "hash": self.fitted.hash,
+            "finished": self.fitted.trained.finished,
+            "steps": len(self.records),
+            "loss": self.records[-1].loss if self.records else None,
+            "seconds": sum(record.seconds for record in self.records),
+            "images": len(self.examples),
+            "identities": len(self.examples.identities),
+            "checkpoint": str(beside(self.job.out, "checkpoint")),
+            "log": str(beside(self.job.out, "jsonl")),
+            "skipped": [file._asdict() for file in self.skipped],
+        }
+
+
+def run_job(
+    job: Job,
+    *,
+    progress: Callable[[float, str], None] | None = None,
+    interrupted: Callable[[], bool] | None = None,
+) -> JobResult:
+    """Train as the job says and write the network, its checkpoint and its log.
+
+    progress: told the part that is done, from 0 to 1, and what is being done. interrupted: asked after every step; True
+    ends the job with a checkpoint, from which the same job with `resume` goes on to the same result, digit by digit.
+    Raises `Diverged` or `likewise.metric.CollapseError` if training fails, and `Interrupted` if it was asked to stop
+    while vectors are made. In a process group of torch every process makes this call.
+    """
+    job.require_place()
+    require(0 < job.far < 1, "train", "far", "be between 0 and 1", job.far)
+    require(not job.compare or job.harmonic_with is not None, "train", "compare", "go with harmonic_with", job.compare)
+    older = open_older(job.harmonic_with) if job.harmonic_with else None
+    start = load_network(job.start) if job.start else None
+    examples = job.open()
+    others = unseen(open_examples(job.compare), examples) if job.compare else None
+    if older and others:
+        require_comparable(older, others, far=job.far)
+    plan = job.plan(examples, older, start)
+    workers = min(2, os.cpu_count() or 1) if job.workers is None else job.workers
+    hooks = _Hooks(progress, interrupted, plan.head_steps + plan.steps)
+
+    def train_to(out: Path, harmonic: Any, watch: Callable[[Record], bool]) -> Fitted:
+        return fit(
+            examples,
+            plan,
+            out,
+            harmonic=harmonic,
+            start=start,
+            resume=job.resume,
+            workers=workers,
+            every=job.every,
+            snapshots=job.snapshots,
+            watch=watch,
+        )
+
+    tell = hooks.vectors(0.0, 0.02, "vectors of v1")
+    harmonic = harmony(older, examples, plan, workers=workers, progress=tell) if older else None
+    fitted = train_to(job.out, harmonic, hooks.steps(0.02 if older else 0.0, 0.49 if others else 1.0, ""))
+    control, versions = None, None
+    if others and fitted.trained.finished:
+        control = train_to(beside(job.out, "control.safetensors"), None, hooks.steps(0.49, 0.96, "control, "))
+    if older and others and control and control.trained.finished and Ranks.here().writes:
+        tell = hooks.vectors(0.96, 1.0, "comparing")
+        versions = compare_fitted(fitted, older, others, control=control, far=job.far, workers=workers, progress=tell)
+    return JobResult(job, plan, examples, fitted, control, versions)
+
+
+@dataclass(frozen=True)
+class _Hooks:
+    """The caller's hooks, for one stage of a job after the other."""
+
+    progress: Callable[[float, str], None] | None
+    interrupted: Callable[[], bool] | None
+    total: int
+
+    def _stops(self, done: float, doing: str) -> bool:
+        if self.progress:
+            self.progress(done, doing)
+        return bool(self.interrupted and self.interrupted())
+
+    def steps(self, first: float, last: float, name: str) -> Callable[[Record], bool]:
+        """The `watch` of a training that is this stage of the job."""
+
+        def watch(record: Record) -> bool:
+            done = first + (last - first) * (record.step + 1) / self.total
+            return self._stops(done, f"{name}step {record.step + 1}, loss {record.loss:.4f}")
+
+        return watch
+
+    def vectors(self, first: float, last: float, name: str) -> Callable[[float], None]:
+        """The `progress` of embedding; nothing is lost if it is interrupted, for it is done again."""
+
+        def tell(part: float) -> None:
+            if self._stops(first + (last - first) * part, name):
+                raise Interrupted(f"train: interrupted while {name} were made; the same job with resume goes on.")
+
+        return tell
+
+
+def people_of(data: str, examples: Examples, people: str) -> Examples:
+    """The examples of some identities: all, the first so many, or those of a list of LFW."""
+    if people == "all":
+        return examples
+    if people.isdecimal():
+        count, most = int(people), len(examples.identities)
+        require(1 <= count <= most, "train", "people", f"be at most the {most} identities of the data", people)
+        return examples.of(examples.identities[:count])
+    require(is_lfw(Path(data)), "train", "people", "be all or a number for data that is not LFW", repr(people))
+    protocol = lfw_protocol(data)
+    if people == "view1":
+        return examples.of(protocol.train_people)
+    fold = people.removeprefix("without-fold-")
+    right = fold != people and fold.isdecimal() and 1 <= int(fold) <= len(protocol.people)
+    require(right, "train", "people", "be all, view1 or without-fold-1 to without-fold-10", repr(people))
+    return examples.of(protocol.outside(int(fold) - 1))
