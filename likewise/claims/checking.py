@@ -160,7 +160,7 @@ def _hashed(statement: str, seed: int) -> int:
 def _verdict(asked: _Asked, answer: "dict[str, Any] | Late", strict: bool) -> Verdict:
     """A worker's answer, judged here: what is not of the agreed form is no verdict."""
     if isinstance(answer, Late):
-        return _inconclusive(asked, f"{answer} ({asked.budget:g} s)" if "deadline" in str(answer) else str(answer))
+        return _inconclusive(asked, f"{answer} ({asked.budget:g} s)" if answer.is_overdue else str(answer))
     found = answer.get("finding")
     if not isinstance(found, dict) or found.get("verdict") not in ("holds", "refuted", "inconclusive"):
         return _inconclusive(asked, "its worker's answer was not understood")
@@ -176,6 +176,7 @@ def _verdict(asked: _Asked, answer: "dict[str, Any] | Late", strict: bool) -> Ve
         witness=_pairs(found["witness"]),
         suggestions=tuple(map(str, found["suggestions"])),
         numbers=_pairs(found["numbers"]),
+        link=int(found.get("link", 0)),
         seconds=float(answer.get("seconds", 0.0)),
         **_known(asked, tuple(sorted(answer.get("versions", {}).items()))),
     )

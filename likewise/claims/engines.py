@@ -3,16 +3,17 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from likewise.claims.algebra import identities, intervals, witnesses
 from likewise.claims.arithmetic import cited
 from likewise.claims.chance import gaussian
 from likewise.claims.growth import counts, everywhere, logic, orders
 from likewise.claims.growth.logic import impossible
-from likewise.claims.language.claim import Bounded, Claim, Counts, HasShape, Runs
+from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, HasShape, Runs
 from likewise.claims.language.expressions import rebuilt
 from likewise.claims.language.parser import nodes, over
-from likewise.claims.language.tree import Moment, Name, Node, Number, Probability, children
+from likewise.claims.language.tree import Chain, Moment, Name, Node, Number, Probability, children
 from likewise.claims.registry import programs_of
 from likewise.claims.sandbox import confined
 from likewise.claims.shape import shapes
@@ -57,6 +58,25 @@ def engines_for(claim: Claim) -> tuple[Engine, ...]:
 
 
 def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Finding:
+    """Decide a claim; of a refuted chain it is said which comparison fails."""
+    ends = time.process_time() + claim.budget
+    found = _decided(claim, allow_code, folder)
+    relation = claim.relation
+    if found.verdict != "refuted" or not isinstance(relation, Compares) or len(relation.chain.comparisons) < 2:
+        return found
+    pairs = zip(relation.chain.comparisons, pairwise(relation.chain.terms), strict=True)
+    for place, (sign, terms) in enumerate(pairs, start=1):
+        left = ends - time.process_time()
+        if left <= 0:
+            break
+        link = replace(relation, chain=Chain(terms, (sign,)))
+        blamed = _decided(replace(claim, relation=link, written="", budget=left), allow_code, folder)
+        if blamed.verdict == "refuted":
+            return replace(blamed, detail=f"{link} fails: {blamed.detail}", link=place)
+    return found
+
+
+def _decided(claim: Claim, allow_code: bool, folder: str) -> Finding:
     """Ask one engine after the other; the first that decides has the word, and nothing is guessed when none does."""
     reasons: list[str] = []
     suggestions: list[str] = []

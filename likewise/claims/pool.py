@@ -35,6 +35,10 @@ BOOT = "import sys; sys.path.insert(0, sys.argv[2]); from likewise.claims.worker
 class Late(Exception):
     """A worker did not answer in time, or ended."""
 
+    def __init__(self, reason: str, *, is_overdue: bool = False) -> None:
+        super().__init__(reason)
+        self.is_overdue = is_overdue  # alive, but out of time
+
 
 class Worker:
     """One process; it is started when it is first asked."""
@@ -94,7 +98,7 @@ class Worker:
         while b"\n" not in self._rest:
             left = ends - time.monotonic()
             if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
-                raise Late("over its deadline")
+                raise Late("over its deadline", is_overdue=True)
             chunk = os.read(self._process.stdout.fileno(), 1 << 16)
             if not chunk:
                 raise Late("its worker ended, out of memory or of stack")

@@ -22,6 +22,7 @@ class Finding:
     witness: tuple[tuple[str, str], ...] = ()  # (name, value) pairs of the point, or of the ray, that refutes
     suggestions: tuple[str, ...] = ()  # assumptions, in the claim's language, under which it would hold
     numbers: tuple[tuple[str, str], ...] = ()  # (name, value) pairs worth keeping: exact counts, bounds, sample sizes
+    link: int = 0  # of a refuted chain a == b == c: which comparison fails, 1 for the first; 0 if it is not known
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Verdict:
     assumptions: tuple[str, ...] = ()
     suggestions: tuple[str, ...] = ()
     numbers: tuple[tuple[str, str], ...] = ()
+    link: int = 0  # which comparison of a refuted chain fails, from 1
     expect: VerdictName | None = None
     revises: str | None = None
     line: int = 0  # of the fence in its file

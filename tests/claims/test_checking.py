@@ -1,10 +1,13 @@
 """From texts to verdicts: seeds, budgets, strictness, what a caller registered."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from typing import Any
 
 import pytest
 
-from likewise.claims import R, Stated, check, check_claims, checking, register
+from likewise.claims import R, Stated, check, check_claims, checking, engines, register, worker
+from likewise.claims.language.claim import Claim
+from likewise.claims.language.parser import parse
 from likewise.claims.registry import programs
 
 
@@ -99,3 +102,46 @@ def test_wrong_options_are_refused() -> None:
         check("1 == 1", seed=-1)
     with pytest.raises(ValueError, match="check: budget must be a number of seconds above 0; got 0"):
         check("1 == 1", budget=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "link", "part"),
+    [
+        ("assert: 1 == 1 == 2", 2, "1 == 2 fails: 1 != 2"),
+        ("assert: 3 < 2 < 4", 1, "3 < 2 fails: 3 >= 2"),
+        ("given: x, y in R\nassert: x + y == y + x == x - y", 2, "y + x == x - y fails: x=0 y=-1: -1 != 1"),
+        ("given: x in R\nassume: x > 0\nassert: 0 < x < 2*x < x + 1", 3, "2*x < x + 1 fails: x=1: 2 >= 2"),
+        ("sizes: N\nassert: N <= N^2 <= 4*N", 2, "N^2 <= 4*N fails: N=5: 25 > 20"),
+    ],
+)
+def test_a_refuted_chain_names_the_comparison_that_fails(text: str, link: int, part: str) -> None:
+    found = check(text)
+    assert (found.verdict, found.link) == ("refuted", link)
+    assert found.detail.startswith(part)
+    assert found.to_json()["link"] == link
+
+
+def test_a_single_comparison_has_no_link() -> None:
+    assert check("assert: 1 == 2").link == 0
+
+
+def test_each_claim_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def counting(text: str, *, id: str) -> Claim:
+        parsed.append(text)
+        return parse(text, id=id)
+
+    class InProcess:
+        """A pool whose worker is this process."""
+
+        def ask_all(self, questions: list[Any], answered: Callable[[int, Any], None]) -> None:
+            for place, (_, question, _) in enumerate(questions):
+                answered(place, worker.answer(question))
+
+    monkeypatch.setattr("likewise.claims.language.parser.parse", counting)
+    monkeypatch.setattr(checking, "parse", counting)
+    monkeypatch.setattr(checking, "shared_pool", InProcess)
+    assert check("assert: 1 == 1").verdict == "holds"
+    assert parsed == ["assert: 1 == 1"]
+    assert not any(hasattr(module, "parse") for module in (worker, engines))

@@ -15,8 +15,8 @@ from likewise.claims.algebra.exponomials import Atom, Form, form, of_atom, size,
 from likewise.claims.chance import sampling
 from likewise.claims.chance.draws import Scope, as_range, constant
 from likewise.claims.chance.gaussian import _at, _for_every_size, decide
-from likewise.claims.chance.laws import draw
 from likewise.claims.chance.moments import Normals, Sign, UniformNumber
+from likewise.claims.chance.trials import draw
 from likewise.claims.chance.wick import SignVector
 from likewise.claims.language.claim import Claim, Compares
 from likewise.claims.language.parser import parse

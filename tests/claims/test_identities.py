@@ -74,7 +74,9 @@ def test_what_is_proved_is_true_at_sizes_it_never_saw(sign: str) -> None:
 )
 def test_identities_are_proved_for_every_size(left: str, right: str) -> None:
     asked = ask(f"given: q, k in R^D; c in R\nassert: {left} == {right}")
-    assert (proved(asked) or "").startswith("for every D (normal form")
+    found = proved(asked)
+    assert found is not None
+    assert (found.scope, found.method[:11]) == ("for every D", "normal form")
     for size in (1, 3, 6):
         assert not clearly_false(asked.chain, values(asked, {"D": size}, size))
     spoilt = ask(f"given: q, k in R^D; c in R\nassert: {left} == {right} + 1/1000")

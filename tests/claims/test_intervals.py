@@ -9,11 +9,11 @@ import pytest
 from likewise.claims.algebra import balls
 from likewise.claims.algebra.elementary import cos, derivative, log, sin, sqrt
 from likewise.claims.algebra.exponomials import Atom, Form, exp, of_atom
+from likewise.claims.algebra.inequalities import is_sum_of_squares
 from likewise.claims.algebra.intervals import decide as by_intervals
 from likewise.claims.algebra.intervals import subdivided
 from likewise.claims.algebra.questions import question
 from likewise.claims.algebra.signs import ANY, largest, of_names, plus, times
-from likewise.claims.algebra.squares import is_sum_of_squares
 from likewise.claims.engines import decide
 from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Undecided

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from likewise.claims.chance.draws import Scope, constant
-from likewise.claims.chance.laws import draw, support
 from likewise.claims.chance.places import candidates
 from likewise.claims.chance.sampling import decide
+from likewise.claims.chance.trials import draw, support
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Finding, Undecided

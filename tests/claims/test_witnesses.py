@@ -9,8 +9,7 @@ import pytest
 
 from likewise.claims.algebra.points import Level, finite, points, sizes
 from likewise.claims.algebra.questions import Question, question
-from likewise.claims.algebra.suggestions import suggested
-from likewise.claims.algebra.witnesses import array_text, is_proved, search, violation
+from likewise.claims.algebra.witnesses import array_text, is_proved, search, suggested, violation
 from likewise.claims.algebra.witnesses import decide as by_witnesses
 from likewise.claims.engines import decide
 from likewise.claims.language.parser import parse

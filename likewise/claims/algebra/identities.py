@@ -1,6 +1,7 @@
 """Proofs by normal form: for every size at once, by the small-D argument, or at sizes that are given."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from random import Random
@@ -9,7 +10,7 @@ from likewise.claims.algebra import arrays, stability
 from likewise.claims.algebra.coordinates import Coordinates, violated
 from likewise.claims.algebra.elementary import substitute
 from likewise.claims.algebra.exponomials import Atom, Form, form, of_atom, of_key
-from likewise.claims.algebra.inequalities import inequalities
+from likewise.claims.algebra.inequalities import inequalities, is_sum_of_squares
 from likewise.claims.algebra.invariants import Invariants, Vector, plus, times
 from likewise.claims.algebra.points import drawn
 from likewise.claims.algebra.questions import FLIPPED, ZERO, Question, question
@@ -23,7 +24,6 @@ from likewise.claims.algebra.signs import (
     of_assumptions,
     of_names,
 )
-from likewise.claims.algebra.squares import is_sum_of_squares
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.tree import Binary, Chain, Comparison, Name, Node, Number, children
 from likewise.claims.verdict import Finding, Undecided
@@ -39,23 +39,36 @@ METHODS = (
 Compared = tuple[Form, Comparison]  # a form left - right, and how it must compare with 0
 
 
-def decide(claim: Claim) -> Finding | None:
+@dataclass(frozen=True)
+class Proof:
+    """Where a question is proved, `for every D`, and by which method."""
+
+    scope: str
+    method: str
+    condition: str = ""  # of the method, as it is printed
+
+    def text(self, after: str = "") -> str:
+        """In the words of a verdict; `after` names an earlier step, which a plain normal form only completes."""
+        if after and self.method == METHODS[0] and not self.condition:
+            return f"{self.scope} ({after})"
+        return f"{self.scope} ({self.method}{self.condition})" + (f", {after}" if after else "")
+
+
+def decide(claim: Claim, *, after: str = "") -> Finding | None:
     """Whether an equation is proved; what is not proved is left to the search for a counterexample."""
     asked = question(claim)
     if asked is None or not set(asked.chain.comparisons) <= {"==", "!="} or not (asked.variables or asked.sizes):
         return None
-    method = proved(asked)
-    if method is None:
-        return None
-    return Finding("holds", "proved", method, engine="algebra")
+    proof = proved(asked)
+    return None if proof is None else Finding("holds", "proved", proof.text(after), engine="algebra")
 
 
-def proved(asked: Question) -> str | None:
-    r"""How the question is proved, in the words of a verdict; None if it is not.
+def proved(asked: Question) -> Proof | None:
+    r"""How the question is proved; None if it is not.
 
     >>> from likewise.claims.language.parser import parse
     >>> proved(question(parse("given: q, k in R^D\nassert: sqnorm(q - k) == sqnorm(q) - 2*dot(q, k) + sqnorm(k)")))
-    'for every D (normal form)'
+    Proof(scope='for every D', method='normal form', condition='')
     """
     ways: list[Callable[[Question], str | None]] = [_for_every_size, _by_small_sizes, _by_signs]
     if _broken(asked):
@@ -66,7 +79,7 @@ def proved(asked: Question) -> str | None:
         except (Undecided, ArithmeticError, IndexError):
             continue
         if method is not None and _defined(asked):
-            return f"{_scope(asked)} ({method}{_condition(asked)})"
+            return Proof(_scope(asked), method, _condition(asked))
     return None
 
 

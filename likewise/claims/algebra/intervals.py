@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
@@ -28,14 +29,22 @@ TRIES = 20  # points that are drawn for one that the assumptions admit
 Box = dict[str, tuple[Fraction, Fraction]]
 
 
-def decide(claim: Claim) -> Finding | None:
-    """Proved by signs or on boxes; otherwise, if no point separates the sides, not refuted."""
+def decide(claim: Claim, *, after: str = "") -> Finding | None:
+    """Proved by signs or on boxes; otherwise, if no point separates the sides, not refuted.
+
+    after: a step that came before, named in the detail.
+    """
     asked = question(claim)
     if asked is None:
         return None
-    method = proved(asked)
-    if method is not None:
-        return Finding("holds", "proved", method, engine="interval")
+    proof = proved(asked)
+    if proof is not None:
+        return Finding("holds", "proved", proof.text(after), engine="interval")
+    found = _on_boxes(asked) or unseparated(asked)
+    return replace(found, detail=f"{found.detail}, {after}") if found and after else found
+
+
+def _on_boxes(asked: Question) -> Finding | None:
     counted = None
     boxed = all(isinstance(each.kind, Between) for each in asked.variables) and not asked.sizes
     if boxed and asked.variables and "==" not in asked.chain.comparisons:
@@ -45,7 +54,7 @@ def decide(claim: Claim) -> Finding | None:
             return Finding(
                 "holds", "proved", f"interval arithmetic, {counted} box{'es' if counted > 1 else ''}", engine="interval"
             )
-    return unseparated(asked)
+    return None
 
 
 def subdivided(asked: Question) -> int | None:

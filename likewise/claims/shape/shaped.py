@@ -1,16 +1,19 @@
 """Shapes of expressions: what every operation of the language asks of its operands, and what it gives.
 
 A vector in R^M is 1 x M under `layout: rows` and M x 1 under columns, or what its own `row` or `col` says. Scalars and
-1 x 1 broadcast; nothing else does, so equal sizes by accident are never needed and never hidden.
+1 x 1 broadcast; nothing else does, so equal sizes by accident are never needed and never hidden. A dim is a polynomial
+over the sizes of the claim: two are equal exactly when they agree at all sizes.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Literal
 
 from likewise.claims.language.claim import Claim, Normal, Rademacher, Reals, Uniform
+from likewise.claims.language.limits import DEGREE, DIGITS
 from likewise.claims.language.tree import (
     Binary,
     Call,
@@ -24,14 +27,16 @@ from likewise.claims.language.tree import (
     Probability,
     Text,
     Transpose,
+    children,
     names,
 )
-from likewise.claims.shape.dims import ONE, dim_of, product, value_of
 from likewise.claims.verdict import Undecided
 from likewise.polynomial import Polynomial
 
 Layout = Literal["rows", "columns"]
 HALF = Polynomial.constant(Fraction(1, 2))
+TERMS = 200  # of a dim
+ONE = Polynomial.constant(1)
 EINSUM = re.compile(r"[A-Za-z,]*")
 QUANTITIES = frozenset({"cost", "traffic", "params", "peak", "saved", "count"})
 ELEMENTWISE = frozenset({"abs", "sqrt", "exp", "log", "sin", "cos", "relu", "softmax"})
@@ -298,3 +303,77 @@ def _require_equal_lines(left: Shape, right: Shape) -> None:
         return
     if left.length != right.length:
         raise Misshapen(f"dot({left}, {right}) undefined", (left.length, right.length))
+
+
+def dim_of(node: Node, sizes: Mapping[str, Polynomial]) -> Polynomial:
+    """What an expression over sizes is, as a polynomial.
+
+    >>> pairs = Call("choose", (Binary("+", Name("D"), Number(Fraction(1))), Number(Fraction(2))))
+    >>> dim_of(pairs, {"D": Polynomial.variable("D")})
+    Polynomial('1/2*D^2 + 1/2*D')
+    """
+    match node:
+        case Number(value):
+            return product(Polynomial.constant(value))
+        case Name(name) if name in sizes:
+            return sizes[name]
+        case Negative(operand):
+            return -dim_of(operand, sizes)
+        case Binary("+" | "-", left, right):
+            a, b = dim_of(left, sizes), dim_of(right, sizes)
+            return a + b if node.operator == "+" else a - b
+        case Binary("*", left, right):
+            return product(dim_of(left, sizes), dim_of(right, sizes))
+        case Binary("/", left, right):
+            divisor = value_of(dim_of(right, sizes))
+            if divisor:
+                return dim_of(left, sizes) * (1 / divisor)
+        case Binary("^", left, right):
+            return product(*[dim_of(left, sizes)] * _count(dim_of(right, sizes), node))
+        case Call("choose"):
+            top, count = (dim_of(child, sizes) for child in children(node))
+            return product(*((top - i) * Fraction(1, i + 1) for i in range(_count(count, node))))
+    raise Undecided(f"{node} is no polynomial over the sizes")
+
+
+def product(*dims: Polynomial) -> Polynomial:
+    """The product of dims, as long as it stays small."""
+    return reduce(_times, dims, ONE)
+
+
+def node_of(dim: Polynomial) -> Node:
+    """A polynomial as an expression again.
+
+    >>> print(node_of(2 * Polynomial.variable("D") ** 2 + 1))
+    2*D^2 + 1
+    """
+    total: Node | None = None
+    for factors, value in sorted(dim.terms.items(), key=lambda term: -sum(exponent for _, exponent in term[0])):
+        powers = [Name(name) if n == 1 else Binary("^", Name(name), Number(Fraction(n))) for name, n in factors]
+        parts: list[Node] = [*([] if powers and value == 1 else [Number(value)]), *powers]
+        term = reduce(lambda left, right: Binary("*", left, right), parts)
+        total = term if total is None else Binary("+", total, term)
+    return total or Number(Fraction(0))
+
+
+def value_of(dim: Polynomial) -> Fraction | None:
+    """Its value, if it does not depend on a size."""
+    return None if dim.variables else dim.coefficient()
+
+
+def _times(left: Polynomial, right: Polynomial) -> Polynomial:
+    if left.degree + right.degree > DEGREE:
+        raise Undecided(f"a size of degree above {DEGREE}")
+    found = left * right
+    if len(found.terms) > TERMS:
+        raise Undecided(f"a size of more than {TERMS} terms")
+    if any(max(abs(value.numerator), value.denominator) >= 10 ** (2 * DIGITS) for value in found.terms.values()):
+        raise Undecided(f"a size of more than {2 * DIGITS} digits")
+    return found
+
+
+def _count(power: Polynomial, node: Node) -> int:
+    value = value_of(power)
+    if value is None or value.denominator > 1 or not 0 <= value <= DEGREE:
+        raise Undecided(f"{node}: the power is no whole number from 0 to {DEGREE}")
+    return int(value)

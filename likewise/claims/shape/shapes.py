@@ -13,8 +13,20 @@ from itertools import combinations, islice, pairwise, permutations, product
 from likewise.claims.language.claim import Claim, Compares, HasShape, Reals, Size
 from likewise.claims.language.expressions import rebuilt
 from likewise.claims.language.tree import NEGATED, Call, Chain, Name, Node, children, names
-from likewise.claims.shape.dims import ONE, dim_of, node_of, value_of
-from likewise.claims.shape.shaped import Layout, Misshapen, Shape, Shapes, shape_of, solved, together, whole
+from likewise.claims.shape.shaped import (
+    ONE,
+    Layout,
+    Misshapen,
+    Shape,
+    Shapes,
+    dim_of,
+    node_of,
+    shape_of,
+    solved,
+    together,
+    value_of,
+    whole,
+)
 from likewise.claims.verdict import Finding, Undecided
 from likewise.polynomial import Polynomial
 
