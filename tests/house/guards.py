@@ -2,6 +2,8 @@
 
 import ast
 import doctest
+import functools
+import graphlib
 import re
 from pathlib import Path
 
@@ -9,9 +11,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "likewise"
 
 # A room imports only rooms above it.
-ROOMS = [
-    "checks",
-    "polynomial",
+FOUNDATION = ["checks", "text", "files", "progress", "stats", "polynomial", "page", "serving"]
+METHODS = [
     "cost",
     "data",
     "similarity",
@@ -23,168 +24,17 @@ ROOMS = [
     "gallery",
     "difficulty",
     "exits",
-    "claims",
-    "programs",
-    "reports",
-    "pytest_plugin",
-    "mcp",
-    "web",
-    "cli",
+    "huggingface",
 ]
-DOORS = {"cli", "mcp", "web"}
+STATEMENTS = ["claims", "reading", "grading", "review", "programs"]
+DOORS = ["pytest_plugin", "mcp", "web", "cli"]
+ROOMS = [*FOUNDATION, *METHODS, *STATEMENTS, "reports", "tour", *DOORS]
 
 # Rooms that import nothing but these and themselves: `claims` works without torch.
-ISLANDS = {"claims": {"checks", "text", "files", "progress", "stats", "polynomial"}}
+ISLANDS = {"claims": FOUNDATION}
 
-# Inside a room the same rule holds for its files, where the order is settled.
-FILES = {
-    "attention": [
-        "kernels",
-        "workspace",
-        "features",
-        "frequencies",
-        "random_features",
-        "masks",
-        "fitted",
-        "exact",
-        "prefix",
-        "problem",
-        "pieces",
-        "chunks",
-        "packed",
-        "scan",
-        "linear",
-        "memory",
-        "state",
-        "cache",
-        "heads",
-        "diagnosis",
-        "diagnosing",
-    ],
-    "cost": ["operations", "counting", "growth"],
-    "claims": [
-        "language",
-        "verdict",
-        "escaping",
-        "stated",
-        "yaml_entries",
-        "documents",
-        "registry",
-        "arithmetic",
-        "shape",
-        "algebra",
-        "sandbox",
-        "growth",
-        "chance",
-        "engines",
-        "worker",
-        "pool",
-        "checking",
-        "sarif",
-    ],
-    "programs": ["inside", "counting", "attention", "networks", "demonstrations", "registering", "rows"],
-    "networks": [
-        "segments",
-        "inception",
-        "facenet",
-        "resnet",
-        "embedder",
-        "inference",
-        "weights",
-        "classifiers",
-        "attends",
-        "transformer",
-        "vit",
-        "language",
-    ],
-    "data": ["pictures", "examples", "files", "lfw", "pair_lists", "arrays", "preparing", "batches", "opening"],
-    "training": [
-        "caching",
-        "objectives",
-        "checkpoints",
-        "ranks",
-        "loop",
-        "embedding",
-        "fitting",
-        "upgrading",
-        "jobs",
-    ],
-    "difficulty": [
-        "taps",
-        "labelled",
-        "plan",
-        "activations",
-        "margins",
-        "keeping",
-        "probes",
-        "results",
-        "consistency",
-        "traits",
-        "export",
-        "sweep",
-        "depth",
-    ],
-    "exits": [
-        "placement",
-        "chains",
-        "criteria",
-        "policies",
-        "running",
-        "timings",
-        "splits",
-        "early",
-        "observing",
-        "fitting",
-        "bounds",
-        "losses",
-        "paths",
-        "risk",
-        "costs",
-        "clock",
-        "study",
-        "answer",
-        "weights",
-        "exporting",
-    ],
-    "evaluation": ["protocols", "judging", "results", "shifts", "evaluating", "sweeps", "budgets"],
-    "cli": [
-        "terminal",
-        "attention",
-        "cost",
-        "versions",
-        "train",
-        "evaluate",
-        "depth",
-        "exits",
-        "verdicts",
-        "check",
-        "mcp",
-    ],
-    "metric": [
-        "triplet",
-        "bounds",
-        "mining",
-        "batch_all",
-        "harmonic",
-        "sampler",
-        "collapse",
-        "rates",
-        "versions",
-        "all_pairs",
-        "surveying",
-        "bootstrap",
-        "templates",
-        "two_covariance",
-        "cluster",
-    ],
-}
-
-FILE_LINES = 400
-FUNCTION_LINES = 60
 OPTIONS = 8
-
-# Literal tables, doors and adapters to foreign protocols may exceed a budget, each by name: "file" or "file:function".
-EXEMPT: set[str] = {  # every setting of a run, and of a judgement, is an option
+EXEMPT = {  # every setting of a run is an option of its command
     "likewise/cli/train.py:train",
     "likewise/cli/evaluate.py:evaluate",
     "likewise/cli/depth.py:depth",
@@ -204,7 +54,8 @@ def sources() -> list[Path]:
 def texts() -> list[Path]:
     """Every file of the project that people read."""
     patterns = ("*.md", "*.toml", "*.txt", "Makefile", ".ci/run", ".gitignore", "docs/**/*.md")
-    code = [path for folder in ("likewise", "tests", "benchmarks", "studies") for path in (ROOT / folder).rglob("*.py")]
+    folders = ("likewise", "tests", "benchmarks", "studies", "tools")
+    code = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     return sorted([path for pattern in patterns for path in ROOT.glob(pattern)] + code)
 
 
@@ -214,6 +65,7 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache  # several rules ask for the same sources
 def imported_modules(text: str) -> list[str]:
     """What a source imports from the package, anywhere in it; `from likewise.a import b` counts as likewise.a.b."""
     found = []
@@ -226,69 +78,73 @@ def imported_modules(text: str) -> list[str]:
 
 
 def wrong_way_imports(module: str, text: str) -> list[str]:
-    """Imports of a room, or of a file of the same room, that does not stand above."""
-    complaints = []
-    room, file = _room_and_file(module)
+    """Imports of a room that does not stand above the module's own, relative imports, and rooms that are not listed."""
+    room, names = _room(module), imported_modules(text)
     if room is None:
-        return [f"{module} imports {name}; the front door stays empty" for name in imported_modules(text)]
+        return [f"{module} imports {name}; the package itself imports nothing" for name in names]
     if room not in ROOMS:
         return [f"{module}: {room} is not a room; rooms are {', '.join(ROOMS)}"]
-    order = FILES.get(room)
-    if order and file and file not in order:
-        return [f"{module}: {file} is not in the order of {room}: {', '.join(order)}"]
-    for name in imported_modules(text):
-        if name.startswith("."):
-            complaints.append(f"{module} imports {name}; write the full name")
+    complaints = [f"{module} imports {name}; write the full name" for name in names if name.startswith(".")]
+    for name in names:
+        other = _room(name)
+        if name.startswith(".") or other in (None, "__version__"):
             continue
-        other_room, other_file = _room_and_file(name)
-        if other_room in (None, "__version__"):
-            continue
-        if room in ISLANDS and other_room not in {room, *ISLANDS[room]}:
-            complaints.append(f"{module} imports {name}; {room} imports only {', '.join(sorted(ISLANDS[room]))}")
-        elif other_room not in ROOMS or ROOMS.index(other_room) > ROOMS.index(room):
+        if room in ISLANDS and other not in (room, *ISLANDS[room]):
+            complaints.append(f"{module} imports {name}; {room} imports only {', '.join(ISLANDS[room])}")
+        elif other not in ROOMS or ROOMS.index(other) > ROOMS.index(room):
             complaints.append(f"{module} imports {name}, which is not above it")
-        elif other_file == file and module.count(".") > 2:
-            continue  # two files of one folder; they have an order too, or Python would not import them
-        elif other_room == room and order and file and order.index(file) <= _position(order, other_file):
-            complaints.append(f"{module} imports {name}, which is not above it in {', '.join(order)}")
     return complaints
 
 
-def _room_and_file(module: str) -> tuple[str | None, str | None]:
-    _, room, file, *_ = [*module.split("."), None, None]
-    return room, file
+def _room(module: str) -> str | None:
+    return [*module.split("."), None][1]
 
 
-def _position(order: list[str], file: str | None) -> int:
-    # A name that is no file comes out of the room's __init__, which imports all files.
-    return order.index(file) if file in order else len(order)
+def import_graph(texts: dict[str, str]) -> dict[str, set[str]]:
+    """Which modules each module imports, late imports included; texts: module name -> source."""
+
+    def owner(name: str) -> str:
+        while name and name not in texts:
+            name = name.rpartition(".")[0]
+        return name
+
+    return {module: {owner(name) for name in imported_modules(text)} - {""} for module, text in texts.items()}
 
 
-def over_budget(name: str, text: str) -> list[str]:
-    """Files, functions and signatures that are too long, **kwargs, and prints outside the doors."""
+def import_cycle(graph: dict[str, set[str]]) -> list[str]:
+    """One circle of modules that import each other, or nothing."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def unexplained_files(texts: dict[str, str]) -> list[str]:
+    """Files that one other file imports, or none, and that do not say in a docstring why they stand alone."""
+    graph = import_graph(texts)
+    users = {name: [module for module in graph if name in graph[module]] for name in graph}
+    entries = [name for name in texts if _room(name) in (None, *DOORS)]
+    return [
+        f"{name} has {f'one user, {used[0]}' if used else 'no user'}, and no docstring says why it is a file"
+        for name, used in users.items()
+        if len(used) < 2 and name not in entries and not ast.get_docstring(ast.parse(texts[name]))
+    ]
+
+
+def odd_signatures(name: str, text: str) -> list[str]:
+    """Functions with too many options or with **kwargs, and prints outside the doors."""
     complaints = []
-    lines = len(text.splitlines())
-    if lines > FILE_LINES and name not in EXEMPT:
-        complaints.append(f"{name} has {lines} lines; at most {FILE_LINES}")
     room = Path(name).parts[1].removesuffix(".py") if len(Path(name).parts) > 1 else name
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and f"{name}:{node.name}" not in EXEMPT:
-            complaints += [f"{name}:{node.name} {complaint}" for complaint in _function_complaints(node)]
+            options = len(node.args.kwonlyargs) + len(node.args.defaults)
+            if options > OPTIONS:
+                complaints.append(f"{name}:{node.name} has {options} options; at most {OPTIONS}")
+            if node.args.kwarg is not None:
+                complaints.append(f"{name}:{node.name} takes **{node.args.kwarg.arg}; name the options")
         if room not in DOORS and isinstance(node, ast.Call) and getattr(node.func, "id", None) == "print":
-            complaints.append(f"{name}:{node.lineno} prints; only {', '.join(sorted(DOORS))} may")
-    return complaints
-
-
-def _function_complaints(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-    complaints = []
-    lines = (node.end_lineno or node.lineno) - node.lineno + 1
-    if lines > FUNCTION_LINES:
-        complaints.append(f"has {lines} lines; at most {FUNCTION_LINES}")
-    options = len(node.args.kwonlyargs) + len(node.args.defaults)
-    if options > OPTIONS:
-        complaints.append(f"has {options} options; at most {OPTIONS}")
-    if node.args.kwarg is not None:
-        complaints.append(f"takes **{node.args.kwarg.arg}; name the options")
+            complaints.append(f"{name}:{node.lineno} prints; only {', '.join(DOORS)} may")
     return complaints
 
 
