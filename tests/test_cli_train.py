@@ -75,8 +75,8 @@ def test_skipped_files_are_listed_at_the_end(faces: Path, tmp_path: Path, capsys
     assert "  Bo/notes.txt: no picture in a known format\n" in shown
 
 
-def pressing(moment: str) -> type:
-    """A progress bar at which somebody presses Ctrl-C when it says something."""
+def pressing(moment: str, number: signal.Signals = signal.SIGINT) -> type:
+    """A progress bar at which somebody presses Ctrl-C, or sends a signal, when it says something."""
     bar = door.progress_bar
 
     class Pressing:
@@ -89,7 +89,7 @@ def pressing(moment: str) -> type:
             def press(done: float, doing: str) -> None:
                 progress(done, doing)
                 if doing.startswith(moment):
-                    os.kill(os.getpid(), signal.SIGINT)
+                    os.kill(os.getpid(), number)
 
             return press
 
@@ -135,9 +135,10 @@ def test_harmony_with_a_network_or_with_its_vectors(faces: Path, tmp_path: Path)
     vectors = torch.nn.functional.normalize(torch.randn(5, 6, generator=torch.Generator().manual_seed(1)))
     names = ["Ann", "Ann", "Bo", "Eve", "Di"]
     numpy.savez(tmp_path / "old.npz", vectors=vectors.numpy(), names=numpy.array(names))
-    assert run(str(faces), *base(tmp_path, "--steps", "2", "--harmonic-with", str(tmp_path / "old.npz"))) == 0
+    again = base(tmp_path, "--steps", "2", "--overwrite")
+    assert run(str(faces), *again, "--harmonic-with", str(tmp_path / "old.npz")) == 0
     by_vectors = [record.loss for record in read_records(tmp_path / "m.jsonl")]
-    assert run(str(faces), *base(tmp_path, "--steps", "2")) == 0
+    assert run(str(faces), *again) == 0
     alone = [record.loss for record in read_records(tmp_path / "m.jsonl")]
     assert len({by_network[0], by_vectors[0], alone[0]}) == 3
 
@@ -181,6 +182,7 @@ def test_ctrl_c_in_the_control_can_be_resumed(
     others = people(tmp_path / "others", {"Eli": 6, "Flo": 6})
     assert run(str(faces), *base(tmp_path, "--steps", "1")) == 0
     old = (tmp_path / "m.safetensors").rename(tmp_path / "v1.safetensors")
+    (tmp_path / "m.checkpoint").unlink()
     again = ["--harmonic-with", str(old), "--compare", str(others), "--far", "0.8", "--steps", "3", "--seed", "2"]
     with monkeypatch.context() as patched:
         patched.setattr(door, "progress_bar", pressing("step 1,"))
@@ -207,7 +209,7 @@ def test_the_first_identities_can_be_trained_on(
     assert run(str(faces), *base(tmp_path, "--steps", "1", "--people", "2", "--json")) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["images"], shown["identities"]) == (7, 2)
-    assert run(str(faces), *base(tmp_path, "--people", "5")) == 2
+    assert run(str(faces), *base(tmp_path, "--people", "5", "--overwrite")) == 2
     assert "people must be at most the 4 identities of the data; got 5" in capsys.readouterr().err
 
 
@@ -223,9 +225,9 @@ def test_people_of_lfw_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFix
     }
     faces = archive(tmp_path / "lfw.tar", {**members, **{name: text.encode() for name, text in lists.items()}})
     for choice, images in (("without-fold-2", 4), ("view1", 4), ("all", 6)):
-        assert run(str(faces), *base(tmp_path, "--steps", "1", "--people", choice, "--json")) == 0
+        assert run(str(faces), *base(tmp_path, "--steps", "1", "--people", choice, "--json", "--overwrite")) == 0
         assert json.loads(capsys.readouterr().out)["images"] == images
-    assert run(str(faces), *base(tmp_path, "--people", "without-fold-3")) == 2
+    assert run(str(faces), *base(tmp_path, "--people", "without-fold-3", "--overwrite")) == 2
     assert "people must be all, view1 or without-fold-1" in capsys.readouterr().err
 
 

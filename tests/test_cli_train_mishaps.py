@@ -1,6 +1,12 @@
 """What goes wrong around `likewise train` is said in one line, and nothing is lost by it."""
 
+import json
 import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import numpy
@@ -9,8 +15,10 @@ import torch
 from PIL import Image
 
 from likewise.data import Examples, Unreadable, open_examples
-from likewise.training import Keep, SemiHard, read_records, train, unfinished
+from likewise.training import Job, Keep, SemiHard, read_records, train, unfinished
+from likewise.training.checkpoints import run_lock
 from tests.data.drawing import face, people
+from tests.house.guards import ROOT
 from tests.test_cli_train import SMALL, base, door, pressing, run
 from tests.training.problems import feed, small
 
@@ -62,6 +70,8 @@ def test_large_images_are_not_taken_as_they_are(root: Path, tmp_path: Path, caps
         (["--far", "7"], "far must be between 0 and 1; got 7.0"),
         (["--snapshots", "2,9"], "fit: snapshots must be of the 3 steps; got 9"),
         (["--people", "1"], "fit: examples must have two identities, for there to be negatives; got 1"),
+        (["--people", "1", "--objective", "classes"], "fit: examples must have two classes to tell apart; got 1"),
+        (["--people", "1", "--objective", "classifier"], "fit: examples must have two classes to tell apart; got 1"),
     ],
 )
 def test_what_is_refused_loses_nothing_of_the_run_before(
@@ -70,7 +80,7 @@ def test_what_is_refused_loses_nothing_of_the_run_before(
     assert run(str(root), *base(tmp_path, "--steps", "3")) == 0
     before = left_by(tmp_path)
     assert {"m.checkpoint", "m.jsonl", "m.safetensors", "m.svg"} <= set(before)
-    assert run(str(root), *base(tmp_path, "--steps", "3", *wrong)) == 2
+    assert run(str(root), *base(tmp_path, "--steps", "3", "--overwrite", *wrong)) == 2
     assert message in capsys.readouterr().err
     assert left_by(tmp_path) == before
 
@@ -87,11 +97,100 @@ def test_an_interrupted_run_is_not_overwritten(
     assert run(str(root), *base(tmp_path, "--steps", "4")) == 2
     shown = capsys.readouterr().err
     assert "train: out must have no interrupted run beside it; got step 2 of 4 in" in shown
-    assert "Go on with --resume, or remove it to begin anew." in shown
+    assert "Go on with --resume, or begin anew with --overwrite." in shown
     assert left_by(tmp_path) == before
     assert run(str(root), *base(tmp_path, "--steps", "4", "--resume")) == 0
     assert unfinished(tmp_path / "m.safetensors") is None
-    assert run(str(root), *base(tmp_path, "--steps", "4")) == 0  # a finished one may be
+
+
+def test_a_finished_run_is_overwritten_only_if_asked(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(str(root), *base(tmp_path, "--steps", "1")) == 0
+    before = left_by(tmp_path)
+    assert run(str(root), *base(tmp_path, "--steps", "1", "--seed", "1")) == 2
+    message = (
+        f"train: out must not be that of another run; got {str(tmp_path / 'm.safetensors')!r}. Choose another name"
+    )
+    assert message in capsys.readouterr().err
+    assert left_by(tmp_path) == before
+    (tmp_path / "m.safetensors").unlink()
+    assert run(str(root), *base(tmp_path, "--steps", "1")) == 2  # its checkpoint is of use, too
+    assert "m.checkpoint'. Choose another name, or replace it with --overwrite." in capsys.readouterr().err
+    assert run(str(root), *base(tmp_path, "--steps", "1", "--seed", "1", "--overwrite")) == 0
+    assert left_by(tmp_path)["m.safetensors"] != before["m.safetensors"]
+
+
+def test_names_say_data_network_and_objective(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(str(root), *SMALL, "--size", "8x9", "--workers", "0", "--steps", "1", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["network"] == f"{root.name}-resnet8-triplet.safetensors"
+    assert (tmp_path / f"{root.name}-resnet8-triplet.jsonl").is_file()
+    assert Job("digits", start=Path("old/v2.safetensors"), harmonic_with=Path("v1.npz")).place.name == (
+        "digits-v2-harmonic.safetensors"
+    )
+
+
+HOLDING = """
+    import sys, time
+    from pathlib import Path
+    from likewise.training.checkpoints import run_lock
+    with run_lock(Path(sys.argv[1])):
+        print("held", flush=True)
+        time.sleep(60)
+"""
+
+
+@pytest.mark.filterwarnings("default:train. process")
+def test_two_runs_do_not_share_a_place(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = tmp_path / "m.lock"
+    command = [sys.executable, "-c", textwrap.dedent(HOLDING), str(lock)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        assert run(str(root), *base(tmp_path, "--steps", "1", "--overwrite")) == 2
+        host = socket.gethostname()
+        message = f"train: out must not be in use by another run; got process {other.pid} on {host}. If that run is"
+        assert message in capsys.readouterr().err
+        assert left_by(tmp_path).keys() == {"m.lock"}
+        other.kill()
+    part = tmp_path / f"m.checkpoint.{other.pid}.part"
+    ours, others = tmp_path / f".m.jsonl.{os.getpid()}.part", tmp_path / f"n.checkpoint.{other.pid}.part"
+    for file in (part, ours, others):
+        file.write_bytes(b"half a file")
+    assert run(str(root), *base(tmp_path, "--steps", "1")) == 0
+    assert f"process {other.pid} ended without removing its lock, {lock}; the lock is taken over" in (
+        capsys.readouterr().err
+    )
+    assert (part.exists(), ours.exists(), others.exists(), lock.exists()) == (False, True, True, False)
+
+
+def test_a_lock_of_another_host_is_not_taken_over(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.lock").write_text('{"pid": 1, "host": "elsewhere"}')
+    assert run(str(root), *base(tmp_path, "--steps", "1")) == 2
+    message = f"got process 1 on elsewhere. If that run is gone, remove {tmp_path / 'm.lock'}."
+    assert message in capsys.readouterr().err
+    with pytest.raises(ValueError, match="process 1 on elsewhere"), run_lock(tmp_path / "m.lock"):
+        pytest.fail("it was held")
+    (tmp_path / "m.lock").write_text("")  # of a run that was killed as it began
+    assert run(str(root), *base(tmp_path, "--steps", "1")) == 0
+
+
+def test_sigterm_leaves_a_checkpoint_as_ctrl_c_does(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with monkeypatch.context() as patched:
+        patched.setattr(door, "progress_bar", pressing("step 2,", signal.SIGTERM))
+        assert run(str(root), *base(tmp_path, "--steps", "4")) == 143
+    assert "likewise: stopping after this step\n" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert unfinished(tmp_path / "m.safetensors") == f"step 2 of 4 in {tmp_path / 'm.checkpoint'}"
+    assert not (tmp_path / "m.lock").exists()
 
 
 def test_a_folder_is_no_place_for_a_network(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,7 +258,7 @@ def test_what_another_run_or_a_first_part_has_left_is_told_apart(
     again = ["--start", str(tmp_path / "v2.safetensors"), "--head-steps", "2", "--steps", "2"]
     with monkeypatch.context() as patched:
         patched.setattr(door, "progress_bar", pressing("step 2,"))
-        assert run(str(root), *base(tmp_path, *again)) == 130
+        assert run(str(root), *base(tmp_path, *again, "--overwrite")) == 130
     assert unfinished(out) == f"step 2 of 2 in {tmp_path / 'm.head.checkpoint'}"
     assert run(str(root), *base(tmp_path, *again, "--resume")) == 0
     assert unfinished(out) is None
@@ -188,7 +287,7 @@ def test_a_run_whose_rates_have_changed_does_not_resume(
 def test_harmony_is_of_triplets(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(str(root), *base(tmp_path, "--steps", "1")) == 0
     old = (tmp_path / "m.safetensors").rename(tmp_path / "v1.safetensors")
-    assert run(str(root), *base(tmp_path, "--harmonic-with", str(old), "--objective", "classes")) == 2
+    assert run(str(root), *base(tmp_path, "--harmonic-with", str(old), "--objective", "classes", "--overwrite")) == 2
     message = "fit: objective must be triplet in harmony with another network; got classes."
     assert message in capsys.readouterr().err
 
@@ -217,7 +316,7 @@ def test_a_far_that_cannot_be_shown_is_refused_before_training(
     assert run(str(root), *base(tmp_path, "--steps", "1")) == 0
     old = (tmp_path / "m.safetensors").rename(tmp_path / "v1.safetensors")
     before = left_by(tmp_path)
-    new = ["--harmonic-with", str(old), "--compare", str(others), "--steps", "2"]
+    new = ["--harmonic-with", str(old), "--compare", str(others), "--steps", "2", "--overwrite"]
     assert run(str(root), *base(tmp_path, *new)) == 2
     assert "compare_versions: far must be at least 3 / 60 different pairs; got 0.001." in capsys.readouterr().err
     assert left_by(tmp_path) == before

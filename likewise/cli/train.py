@@ -3,7 +3,7 @@
 import json
 import signal
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -33,7 +33,9 @@ TRAIN_EXAMPLES = examples(
 
 def train(
     data: Annotated[str, typer.Argument(help='Folder of identities, LFW (folder or .tar), idx, CIFAR-10 or "digits".')],
-    out: Annotated[Path, typer.Option(help="Where to write the network.")] = Path("model.safetensors"),
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the network; DATA-NETWORK-OBJECTIVE.safetensors unless given.")
+    ] = None,
     network: Annotated[
         str | None, typer.Option(help="nn1 .. nn4, nns1, nns2 (unless given), or a small one: resnet8 .. resnet56.")
     ] = None,
@@ -84,14 +86,15 @@ def train(
     workers: Annotated[int | None, typer.Option(min=0, help="Processes that read images.")] = None,
     every: Annotated[int, typer.Option(min=1, help="Steps between checkpoints.")] = 100,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, exactly.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files of an older run.")] = False,
     as_json: Json = False,
 ) -> None:
     """Train a network on images of identities and write it, with a log and a learning curve beside it.
 
-    Ctrl-C finishes the step, leaves a checkpoint and exits with 130; the same command with --resume goes on to the same
-    result, digit by digit. Files that are no images, or damaged, are skipped and listed. Under `torchrun --no-python`
-    the processes share every batch and give the network of one, up to rounding; after Ctrl-C it waits 30 seconds for
-    the step (--shutdown-timeout) and ends with 1.
+    Ctrl-C finishes the step, leaves a checkpoint and exits with 130 (SIGTERM: 143); the same command with --resume goes
+    on to the same result, digit by digit. Files that are no images, or damaged, are skipped and listed. Under
+    `torchrun --no-python` the processes share every batch and give the network of one, up to rounding; after Ctrl-C it
+    waits 30 seconds for the step (--shutdown-timeout) and ends with 1.
     """
     from likewise.metric import CollapseError
     from likewise.training import Diverged, Interrupted, Job, joined_ranks, run_job
@@ -126,38 +129,58 @@ def train(
         every=every,
         snapshots=_snapshots(snapshots),
         resume=resume,
+        overwrite=overwrite,
     )
     with joined_ranks() as ranks:
         try:
             with progress_bar(shown=ranks.writes) as progress, interruptible() as interrupted:
                 result = run_job(job, progress=progress, interrupted=interrupted)
         except Interrupted:
-            raise typer.Exit(STOPPED) from None
+            raise typer.Exit(interrupted.code) from None
         except (Diverged, CollapseError) as error:
-            _show_failure(error, job.out, drawn=ranks.writes)
+            _show_failure(error, job.place, drawn=ranks.writes)
             raise typer.Exit(1) from None
     if ranks.writes:
         _show(result, as_json)
     if not result.finished:
-        raise typer.Exit(STOPPED)
+        raise typer.Exit(interrupted.code)
+
+
+class Interruption:
+    """Whether Ctrl-C was pressed or SIGTERM received, and the exit code that a shell gives for it."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def __call__(self) -> bool:
+        return self.number is not None
+
+    @property
+    def code(self) -> int:
+        """130 after Ctrl-C, 143 after SIGTERM."""
+        return 128 + (self.number or signal.SIGINT)
+
+    def note(self, number: int, frame: object) -> None:
+        """A second Ctrl-C does not wait for the step to end."""
+        if self.number is not None:
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return
+        self.number = number
+        again = "; Ctrl-C again stops at once" if number == signal.SIGINT else ""
+        print(f"likewise: stopping after this step{again}", file=sys.stderr)
 
 
 @contextmanager
-def interruptible() -> Generator[Callable[[], bool]]:
-    """Yield a function that says whether Ctrl-C was pressed; a second Ctrl-C does not wait for the step to end."""
-    pressed: list[int] = []
-
-    def note(number: int, frame: object) -> None:
-        if pressed:
-            raise KeyboardInterrupt
-        pressed.append(number)
-        print("likewise: stopping after this step; Ctrl-C again stops at once", file=sys.stderr)
-
-    before = signal.signal(signal.SIGINT, note)
+def interruptible() -> Generator[Interruption]:
+    """Yield a function that says whether Ctrl-C was pressed, or SIGTERM received."""
+    found = Interruption()
+    before = {number: signal.signal(number, found.note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: bool(pressed)
+        yield found
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _snapshots(text: str) -> tuple[int, ...]:
@@ -190,7 +213,7 @@ def _draw(records: "Sequence[Record]", title: str, out: Path) -> Path:
 def _show(result: "JobResult", as_json: bool) -> None:
     from likewise.training import beside
 
-    out, plan, some = result.job.out, result.plan, result.examples
+    out, plan, some = result.job.place, result.plan, result.examples
     picture = _draw(result.records, f"{plan.network} on {some.title}", out)
     facts = {**result.to_json(), "picture": str(picture)}
     if result.versions:
@@ -220,7 +243,7 @@ def _show_failure(error: Exception, out: Path, *, drawn: bool) -> None:
         _draw(read_records(max(logs, key=lambda log: log.stat().st_mtime)), out.stem, out)
     print(f"likewise: {error}", file=sys.stderr)
     if left := unfinished(out):
-        print(f"likewise: it stands at {left}; to begin anew, remove that file", file=sys.stderr)
+        print(f"likewise: it stands at {left}; to begin anew, use --overwrite", file=sys.stderr)
 
 
 def _list_skipped(skipped: "Sequence[Skipped]", file: Path) -> None:

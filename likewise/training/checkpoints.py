@@ -1,15 +1,20 @@
-"""The files of a run: a checkpoint to go on from, and a log with one line of JSON for each step."""
+"""The files of a run: a checkpoint to go on from, a log with one line of JSON for each step, and a lock."""
 
 import json
-from collections.abc import Mapping
+import os
+import re
+import socket
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, NoReturn, Self
 
 import torch
 from torch import Tensor, nn
 
-from likewise.checks import require
+from likewise.checks import refuse, require
 from likewise.networks.weights import load_tensors, require_hash, save_tensors, weights_hash, write_whole
 
 
@@ -140,3 +145,90 @@ def _read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors of one owner, under the names it has for them."""
     return {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
+
+
+@contextmanager
+def run_lock(file: Path) -> Generator[None]:
+    """Hold the lock of a run: a file that names the process and the host, removed at the end.
+
+    It is refused while another process holds it. The lock of a process of this host that has ended is taken over, with
+    a warning.
+    """
+    with _locked(file) as handle:
+        owner = _owner(file)
+        if owner and owner[1] != socket.gethostname():
+            _refuse_lock(file, owner)
+        if owner:
+            text = f"train: process {owner[0]} ended without removing its lock, {file}; the lock is taken over."
+            warnings.warn(text, stacklevel=3)
+        handle.truncate(0)
+        handle.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+        handle.flush()
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+
+
+def require_unlocked(file: Path) -> None:
+    """Refuse if another process holds the lock of a run, or one of another host did."""
+    if file.is_file():
+        with _locked(file):
+            owner = _owner(file)
+        if owner and owner[1] != socket.gethostname():
+            _refuse_lock(file, owner)
+
+
+def _locked(file: Path) -> IO[str]:
+    """The open lock file, locked by the system until it is closed, also by the end of the process."""
+    while True:
+        handle = file.open("a+")
+        try:
+            _flock(handle)
+        except BlockingIOError:
+            handle.close()
+            _refuse_lock(file, _owner(file))
+        if file.is_file() and os.path.samestat(os.fstat(handle.fileno()), file.stat()):
+            return handle
+        handle.close()  # its owner removed it after it was opened here
+
+
+def _flock(handle: IO[str]) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows: the file alone is the lock
+        return
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _owner(file: Path) -> tuple[int, str] | None:
+    """Process and host that a lock file names; None of an empty or damaged one."""
+    try:
+        found = json.loads(file.read_text())
+        return int(found["pid"]), str(found["host"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _refuse_lock(file: Path, owner: tuple[int, str] | None) -> NoReturn:
+    got = f"process {owner[0]} on {owner[1]}" if owner else "another process"
+    refuse("train", "out", "not be in use by another run", got, f"If that run is gone, remove {file}.")
+
+
+def remove_dead_parts(out: Path) -> None:
+    """Remove the .part files that runs to `out` left when they were killed while writing."""
+    name = re.compile(rf"\.?{re.escape(out.stem)}\..*\.(\d+)\.part")
+    for path in out.parent.glob("*.part"):
+        found = name.fullmatch(path.name)
+        if found and not _alive(int(found[1])):
+            path.unlink(missing_ok=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it runs, as another user
+        return True
+    return True

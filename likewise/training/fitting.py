@@ -1,7 +1,7 @@
 """One call from examples to a file: a plan says everything that a run depends on."""
 
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -23,7 +23,7 @@ from likewise.networks import (
     save_network,
 )
 from likewise.networks.facenet import FaceNet
-from likewise.training.checkpoints import Record, checkpoint_settings
+from likewise.training.checkpoints import Record, checkpoint_settings, remove_dead_parts, run_lock
 from likewise.training.loop import (
     AdaGrad,
     Cosine,
@@ -137,7 +137,7 @@ def fit(
     are beside, too). resume: go on from the checkpoint; a run under another plan, from another start or on other data
     is refused. every: steps between checkpoints. snapshots: after so many steps the network is written too, to
     model.step-N.safetensors. watch: as in `train`; steps count through both parts. In a process group of torch the
-    processes share every batch and rank 0 writes.
+    processes share every batch and rank 0 writes. A lock beside `out` refuses a second run to it meanwhile.
 
     Paper: FaceNet, arXiv 1503.03832, appendix 7: start from an independently trained network, train its embedding layer
     from a random one, then all layers, with triplets of both versions.
@@ -168,9 +168,13 @@ def fit(
             write(beside(out, f"step-{record.step + 1}.safetensors"))
         return any(ranks.all(bool(watch and watch(record))))
 
-    trained = Course(plan, objective, feed, out, settings, every, watched).run(network, resume=resume)
-    network.eval()
-    found = write(out) if trained.finished else None
+    course = Course(plan, objective, feed, out, settings, every, watched)
+    with run_lock(beside(out, "lock")) if ranks.writes else nullcontext():
+        if ranks.writes:
+            remove_dead_parts(out)
+        trained = course.run(network, resume=resume)
+        network.eval()
+        found = write(out) if trained.finished else None
     return Fitted(network, preparation, trained, found)
 
 
@@ -369,9 +373,10 @@ def planned_objective(some: Examples, plan: Plan) -> nn.Module:
 
 def planned_batches(some: Examples, plan: Plan) -> Drawn:
     """Which rows each step takes."""
-    if plan.objective != "triplet":
-        return Shuffled(len(some), min(plan.images, len(some)), plan.seed)
     count = len(some.identities)
+    if plan.objective != "triplet":
+        require(count > 1, "fit", "examples", "have two classes to tell apart", count)
+        return Shuffled(len(some), min(plan.images, len(some)), plan.seed)
     require(count > 1, "fit", "examples", "have two identities, for there to be negatives", count)
     sampler = IdentitySampler(
         some.labels, identities=plan.identities, faces=plan.faces, random=plan.random, seed=plan.seed

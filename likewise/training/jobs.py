@@ -10,7 +10,7 @@ from likewise.checks import require
 from likewise.data import Examples, Skipped, is_lfw, lfw_protocol, open_examples, open_halves
 from likewise.metric import Versions
 from likewise.networks import Saved, load_network
-from likewise.training.checkpoints import Record
+from likewise.training.checkpoints import Record, require_unlocked
 from likewise.training.fitting import Fitted, Plan, beside, fit, unfinished
 from likewise.training.ranks import Ranks
 from likewise.training.upgrading import (
@@ -40,11 +40,15 @@ class Job:
     harmonic_with: an older network, or a .npz of its vectors, with which new vectors must stay comparable. start: a
     network to begin with. head_steps: a quarter of the steps unless given, if there are both. compare: data of other
     identities, on which old and new versions are compared, and a control without the old one. workers: processes that
-    read images, at most 2 unless given. every, snapshots, resume: as in `fit`.
+    read images, at most 2 unless given. every, snapshots, resume: as in `fit`. overwrite: replace what another run has
+    left at `out`, which is refused otherwise.
+
+    >>> Job("faces/", network="nn4", objective="classes").place
+    PosixPath('faces-nn4-classes.safetensors')
     """
 
     data: str
-    out: Path
+    out: Path | None = None
     people: str = "all"
     held_out: float = 0.2
     fold: int = 0
@@ -72,6 +76,16 @@ class Job:
     every: int = 100
     snapshots: tuple[int, ...] = ()
     resume: bool = False
+    overwrite: bool = False
+
+    @property
+    def place(self) -> Path:
+        """Where the network is written: `out`, or in this folder a name that says data, network and objective."""
+        if self.out is not None:
+            return self.out
+        network = self.network or (self.start.stem if self.start else NETWORK)
+        objective = "harmonic" if self.harmonic_with else self.objective
+        return Path(f"{Path(self.data).absolute().stem}-{network}-{objective}.safetensors")
 
     def plan(self, examples: Examples, older: Older | None = None, start: Saved | None = None) -> Plan:
         """The plan of the run, with what follows from the data and the older networks filled in."""
@@ -92,12 +106,19 @@ class Job:
         return max(1, round(self.epochs * images / batch))
 
     def require_place(self) -> None:
-        """Refuse a place where the network cannot be written, or that holds an interrupted run."""
-        require(self.out.parent.is_dir(), "train", "out", "be in a folder that exists", repr(str(self.out)))
-        require(not self.out.is_dir(), "train", "out", "be a file", repr(str(self.out)))
-        left = None if self.resume else unfinished(self.out)
-        hint = "Go on with --resume, or remove it to begin anew."
+        """Refuse a place where the network cannot be written, that another run uses, or that one has used."""
+        place = self.place
+        require(place.parent.is_dir(), "train", "out", "be in a folder that exists", repr(str(place)))
+        require(not place.is_dir(), "train", "out", "be a file", repr(str(place)))
+        require_unlocked(beside(place, "lock"))
+        if self.resume or self.overwrite:
+            return
+        left = unfinished(place)
+        hint = "Go on with --resume, or begin anew with --overwrite."
         require(left is None, "train", "out", "have no interrupted run beside it", left, hint)
+        used = [file for file in (place, beside(place, "checkpoint")) if file.exists()]
+        hint = "Choose another name, or replace it with --overwrite."
+        require(not used, "train", "out", "not be that of another run", repr(str(used[0])) if used else None, hint)
 
     def open(self) -> Examples:
         """The examples to train on."""
@@ -135,7 +156,7 @@ class JobResult:
     def to_json(self) -> dict[str, Any]:
         """Numbers and paths, but for the comparison."""
         return {
-            "network": str(self.job.out) if self.fitted.hash else None,
+            "network": str(self.job.place) if self.fitted.hash else None,
             "hash": self.fitted.hash,
             "finished": self.fitted.trained.finished,
             "steps": len(self.records),
@@ -143,8 +164,8 @@ class JobResult:
             "seconds": sum(record.seconds for record in self.records),
             "images": len(self.examples),
             "identities": len(self.examples.identities),
-            "checkpoint": str(beside(self.job.out, "checkpoint")),
-            "log": str(beside(self.job.out, "jsonl")),
+            "checkpoint": str(beside(self.job.place, "checkpoint")),
+            "log": str(beside(self.job.place, "jsonl")),
             "skipped": [file._asdict() for file in self.skipped],
         }
 
@@ -191,10 +212,10 @@ def run_job(
 
     tell = hooks.vectors(0.0, 0.02, "vectors of v1")
     harmonic = harmony(older, examples, plan, workers=workers, progress=tell) if older else None
-    fitted = train_to(job.out, harmonic, hooks.steps(0.02 if older else 0.0, 0.49 if others else 1.0, ""))
+    fitted = train_to(job.place, harmonic, hooks.steps(0.02 if older else 0.0, 0.49 if others else 1.0, ""))
     control, versions = None, None
     if others and fitted.trained.finished:
-        control = train_to(beside(job.out, "control.safetensors"), None, hooks.steps(0.49, 0.96, "control, "))
+        control = train_to(beside(job.place, "control.safetensors"), None, hooks.steps(0.49, 0.96, "control, "))
     if older and others and control and control.trained.finished and Ranks.here().writes:
         tell = hooks.vectors(0.96, 1.0, "comparing")
         versions = compare_fitted(fitted, older, others, control=control, far=job.far, workers=workers, progress=tell)

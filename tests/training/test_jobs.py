@@ -35,7 +35,7 @@ def test_an_interrupted_job_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_job_can_be_interrupted_before_its_first_step(tmp_path: Path) -> None:
-    old = run_job(job(tmp_path, steps=1)).job.out.rename(tmp_path / "v1.safetensors")
+    old = run_job(job(tmp_path, steps=1)).job.place.rename(tmp_path / "v1.safetensors")
     with pytest.raises(Interrupted, match=r"^train: interrupted while vectors of v1 were made; the same job"):
         run_job(job(tmp_path, harmonic_with=old, resume=True), interrupted=lambda: True)
 
