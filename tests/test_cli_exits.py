@@ -25,6 +25,7 @@ def few(data: str, *, trained_on: str | None, held_out: float) -> tuple[Halves, 
 @pytest.fixture(autouse=True)
 def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("likewise.data.find_halves", few)
+    monkeypatch.setattr("likewise.reports.facts.Facts.busy", False)
 
 
 @pytest.fixture
@@ -48,6 +49,9 @@ def test_a_page_and_a_file_are_written(model: Path, capsys: pytest.CaptureFixtur
     assert run(model, *SMALL, "--save", str(saved), "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["notes"] == ["Training and held-out examples: 0.2 held out."]
+    assert [each["text"].partition(" By ")[0] for each in shown["answers"].values()] == [
+        "Early exit or the whole network?",
+    ] * 2
     assert shown["examples"] == {"train": 61, "selection": 16, "calibration": 32, "test": 32}
     assert Path(shown["report"]).read_text(encoding="utf-8").startswith("<!doctype html>")
     found = load_exits(shown["exits"])
@@ -63,6 +67,28 @@ def test_smaller_networks_and_the_answer_are_printed(model: Path, capsys: pytest
     assert "resnet14" in out
     assert out.count("Early exit or a smaller model?") == 2
     assert f"The report is {model.parent / 'e.html'}\n" in out
+
+
+def test_a_busy_machine_is_said_in_every_output(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("likewise.reports.facts.Facts.busy", True)
+    said = "The machine was busy: "
+    assert run(model, *SMALL) == 0
+    assert said in capsys.readouterr().out
+    assert said in (model.parent / "e.html").read_text(encoding="utf-8")
+    assert run(model, *SMALL, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["notes"][1].startswith(said)
+
+
+def test_a_comparison_without_a_difference_is_called_so(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Heads that are hardly trained let no example leave: the clock's differences are noise."""
+    assert run(model, "--risk", "0.1", "--heads", "1", "--steps", "1", "--no-depth", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["shares"][-1] == 1.0
+    assert {each["verdict"] for each in shown["answers"].values()} == {"no difference beyond the noise"}
+    page = (model.parent / "e.html").read_text(encoding="utf-8")
+    assert page.count("No example left early, so early exit was the whole network.") == 2
 
 
 @pytest.mark.parametrize(("seen", "note"), [(None, "does not say what"), ("another", "on other examples")])
@@ -116,7 +142,7 @@ def test_a_network_that_embeds_is_no_classifier(model: Path, capsys: pytest.Capt
     network = build_network("resnet8", options)
     save_network(network, model, name="resnet8", options=options, preparation=Preparation((8, 8), 1))
     assert run(model, *SMALL) == 2
-    assert "must be a classifier that likewise wrote" in capsys.readouterr().err
+    assert "must be a classifier; got a network, " in capsys.readouterr().err
 
 
 def test_epochs_are_steps(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from likewise.networks import Network
     from likewise.reports.exit_study import ExitStudy
     from likewise.reports.exit_training import Plan
+    from likewise.reports.facts import Facts
 
 STOPPED = 130  # as a shell says of Ctrl-C
 SELECTION, CALIBRATION, TEST = 0.2, 0.4, 0.4  # of the held-out half
@@ -100,17 +102,17 @@ def exits(
         again = "; the same command goes on" if folder else ""
         print(f"likewise: stopped, nothing was written{again}", file=sys.stderr)
         raise typer.Exit(STOPPED) from None
-    notes = remarks(halves, trained_on=found.trained_on, known=known)
-    write_exits(out, study, title=f"{found.name or model} on {halves.train.title}", facts=facts, notes=notes)
+    study = replace(study, notes=remarks(halves, trained_on=found.trained_on, known=known, facts=facts))
+    write_exits(out, study, title=f"{found.name or model} on {halves.train.title}", facts=facts)
     if save:
         options = {"channels": found.preparation.channels, "num_classes": len(found.classes)} if found.name else {}
         policy, preparation = study.controlled.policy, found.preparation
         save_exits(study.prepared.exits, save, name=found.name, options=options, policy=policy, preparation=preparation)
     if as_json:
         saved = str(save) if save else None
-        print(json.dumps({"report": str(out), "exits": saved, "notes": list(notes), **exits_json(study)}))
+        print(json.dumps({"report": str(out), "exits": saved, **exits_json(study)}))
     else:
-        show(study, out, save, notes)
+        show(study, out, save)
 
 
 def opened(model: str, data: str, held_out: float) -> "tuple[Model, Halves, bool]":
@@ -139,8 +141,6 @@ def deal(found: Model, halves: "Halves", *, seed: int) -> "Splits":
 
 def planned(plan: "Plan", count: int, steps: int | None, epochs: float | None) -> "Plan":
     """The plan with its steps."""
-    from dataclasses import replace
-
     require(steps is None or epochs is None, "exits", "--epochs", "not be given with --steps", epochs)
     if epochs is not None:
         steps = max(1, round(epochs * count / min(plan.batch, count)))
@@ -155,23 +155,26 @@ def untrained(names: list[str], found: Model, *, seed: int) -> "dict[str, Networ
     return {name: build_classifier(name, channels=channels, num_classes=classes, seed=seed) for name in names}
 
 
-def remarks(halves: "Halves", *, trained_on: str | None, known: bool) -> tuple[str, ...]:
-    """What must be known of the data."""
-    parted = f"Training and held-out examples: {halves.how}."
+def remarks(halves: "Halves", *, trained_on: str | None, known: bool, facts: "Facts") -> tuple[str, ...]:
+    """What a reader must know of the data and of the machine."""
+    notes = [f"Training and held-out examples: {halves.how}."]
+    if facts.busy:
+        shared = f"{facts.load:.1f} programs shared its {facts.cores} cores before the run"
+        notes.append(f"The machine was busy: {shared}. Repeat it on a quiet machine before you trust the times.")
     if known:
-        return (parted,)
+        return tuple(notes)
     if trained_on is None:
         doubt = "The network does not say what it was trained on: if it saw held-out images"
     else:
         doubt = "The network was trained on other examples than this training half: if it saw held-out images"
-    return parted, f"{doubt}, accuracy is too high and the promise does not hold."
+    return *notes, f"{doubt}, accuracy is too high and the promise does not hold."
 
 
-def show(study: "ExitStudy", out: Path, save: Path | None, notes: tuple[str, ...]) -> None:
+def show(study: "ExitStudy", out: Path, save: Path | None) -> None:
     """A table and the answer."""
     from likewise.reports.formats import seconds
 
-    for note in notes:
+    for note in study.notes:
         print(note)
     names = study.prepared.exits.names
     print(f"Heads behind {', '.join(names)}. {study.promise}")

@@ -30,6 +30,11 @@ class Clocked:
         """The least time per example."""
         return self.best[self.names.index(name)][self.sizes.index(size)]
 
+    def span(self, name: str, size: int) -> tuple[float, float]:
+        """The least and the median time per example."""
+        row, column = self.names.index(name), self.sizes.index(size)
+        return self.best[row][column], self.middle[row][column]
+
     def __str__(self) -> str:
         wide = max(map(len, self.names))
         lines = [f"{'batch':>{wide}} " + "".join(f"{size:>20}" for size in self.sizes)]

@@ -98,12 +98,17 @@ def _paying(
 
 @dataclass(frozen=True)
 class Point:
-    """One way to answer: how often it is right, and what it takes per example; seconds where they were measured."""
+    """One way to answer: how often it is right, and what it takes per example.
+
+    seconds, middle: the least and the median of measured times. early: the share of examples that left early.
+    """
 
     name: str
     accuracy: float
     macs: float
     seconds: float | None = None
+    middle: float | None = None
+    early: float | None = None
 
 
 def trade_off(seen: Observed, path: Path, *, costs: ExitCosts) -> tuple[Point, ...]:

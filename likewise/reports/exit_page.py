@@ -18,12 +18,12 @@ ASSUMED = (
 )
 
 
-def write_exits(path: Path, study: ExitStudy, *, title: str, facts: Facts, notes: tuple[str, ...] = ()) -> Path:
-    """Write the page; title: which network on which data; notes: what a reader must know besides."""
-    return write_page(path, render_exits(study, title=title, facts=facts, notes=notes))
+def write_exits(path: Path, study: ExitStudy, *, title: str, facts: Facts) -> Path:
+    """Write the page; title: which network on which data."""
+    return write_page(path, render_exits(study, title=title, facts=facts))
 
 
-def render_exits(study: ExitStudy, *, title: str, facts: Facts, notes: tuple[str, ...] = ()) -> str:
+def render_exits(study: ExitStudy, *, title: str, facts: Facts) -> str:
     """The page."""
     settled = study.prepared.settled
     return render(
@@ -32,7 +32,6 @@ def render_exits(study: ExitStudy, *, title: str, facts: Facts, notes: tuple[str
             "study": study,
             "title": title,
             "facts": facts,
-            "notes": notes,
             "assumed": ASSUMED,
             "exits": (*study.prepared.exits.names, "the end"),
             "depth_figure": "" if settled is None else depth_figure(settled),
@@ -48,6 +47,7 @@ def exits_json(study: ExitStudy) -> dict[str, Any]:
     points = [("exits", point) for point in study.ladder] + [("network", point) for point in study.networks]
     names = () if prepared.settled is None else prepared.settled.groups
     return {
+        "notes": list(study.notes),
         "examples": dict(zip(("train", "selection", "calibration", "test"), study.counts, strict=True)),
         "heads": list(prepared.exits.names),
         "thresholds": [None if each == float("inf") else each for each in controlled.policy.thresholds],

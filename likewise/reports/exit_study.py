@@ -29,12 +29,14 @@ from likewise.exits import (
     observe,
     trade_off,
 )
+from likewise.exits.answer import Clock
 from likewise.exits.bounds import least_examples
 from likewise.reports.exit_training import Plan, Prepared, accuracy, prepare_exits
 from likewise.reports.measuring import Progress, part, silent
 
 RISKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # beside the one that is asked for
 WHOLE = "whole network"
+CLOCKS: tuple[Clock, Clock] = ("macs", "seconds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,8 @@ class ExitStudy:
 
     counts: examples for training, selection, calibration and test. ladder: policies promised at several risks, the one
     asked for among them. path: accuracy against multiply-adds at every step of thresholds. networks: smaller ones and,
-    last, the whole. answers: by multiply-adds and by the clock.
+    last, the whole. answers: by multiply-adds and by the clock. notes: what a reader must know of the data and of the
+    machine; every output shows them.
     """
 
     plan: Plan
@@ -58,6 +61,7 @@ class ExitStudy:
     clock: Clocked
     timings: Timings
     answers: tuple[Answer, Answer]
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"ExitStudy({self.chosen}, {self.whole})\n" + "\n".join(answer.text for answer in self.answers)
@@ -150,13 +154,19 @@ def measure_exits(prepared: Prepared, parts: Splits, *, plan: Plan, progress: Pr
     clock = _clock({name: each.policy for name, each in evaluations.items()}, prepared, parts.test.inputs, plan)
     size = clock.sizes[-1]
     ladder = tuple(
-        Point(name, each.accuracy, each.macs, clock.seconds(name, size)) for name, each in evaluations.items()
+        Point(name, each.accuracy, each.macs, *clock.span(name, size), 1 - each.shares[-1])
+        for name, each in evaluations.items()
     )
     networks = [
-        Point(name, accuracy(each, parts.test.inputs, parts.test.labels), _macs(each, parts.test.inputs))
+        Point(
+            name,
+            accuracy(each, parts.test.inputs, parts.test.labels),
+            _macs(each, parts.test.inputs),
+            *clock.span(name, size),
+        )
         for name, each in {**prepared.smaller, WHOLE: exits.network}.items()
     ]
-    networks = [replace(point, seconds=clock.seconds(point.name, size)) for point in networks]
+    by_macs, by_clock = (exits_or_smaller(ladder, networks, by=by, examples=len(parts.test)) for by in CLOCKS)
     depths = None if settled is None else settled.test.depth
     return ExitStudy(
         plan,
@@ -176,7 +186,7 @@ def measure_exits(prepared: Prepared, parts: Splits, *, plan: Plan, progress: Pr
         tuple(networks),
         clock,
         exits.timings(parts.test.inputs[:size]),
-        (exits_or_smaller(ladder, networks, by="macs"), exits_or_smaller(ladder, networks, by="seconds")),
+        (by_macs, by_clock),
     )
 
 

@@ -1,6 +1,7 @@
 """What was gained and lost, counted by hand and one by one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -159,7 +160,7 @@ FULL = Point("whole", 0.95, 100, 1.0)
             [Point("e", 0.94, 50, 0.7)],
             [Point("s", 0.9, 40, 0.4), FULL],
             "it depends",
-            "up to 90.00% a smaller model, up to 94.00% early exit, up to 95.00% a smaller model.",
+            "up to 90.00% a smaller model, up to 94.00% early exit, up to 95.00% the whole network.",
         ),
     ],
 )
@@ -169,6 +170,56 @@ def test_early_exit_or_a_smaller_model(exits: list[Point], smaller: list[Point],
         assert found.verdict == verdict
         assert found.text.startswith(f"Early exit or a smaller model? By {unit}: {verdict}.")
         assert said in found.text
+
+
+@pytest.mark.parametrize("by", ["seconds", "macs"])
+@pytest.mark.parametrize(
+    ("point", "verdict"),
+    [
+        (Point("e", 0.96, 50, 0.5), "early exit"),
+        (Point("e", 0.94, 120, 1.2), "the whole network"),
+        (Point("e", 0.9, 50, 0.5), "it depends"),
+    ],
+)
+def test_without_a_smaller_network_none_is_recommended(by: Any, point: Point, verdict: str) -> None:
+    found = exits_or_smaller([point], [FULL], by=by)
+    assert found.verdict == verdict
+    assert found.text.startswith("Early exit or the whole network? By ")
+    assert "smaller" not in found.text
+
+
+@pytest.mark.parametrize("by", ["seconds", "macs"])
+def test_where_no_example_leaves_early_the_clock_is_not_believed(by: Any) -> None:
+    """It is the whole network, whatever 1.72 times says."""
+    found = exits_or_smaller([Point("e", 0.95, 100, 1 / 1.72, early=0.0)], [FULL], by=by)
+    assert found.verdict == "no difference beyond the noise"
+    assert "No example left early, so early exit was the whole network." in found.text
+    assert "times" not in found.text
+
+
+def test_times_whose_spans_overlap_decide_nothing() -> None:
+    whole = replace(FULL, middle=1.3)
+    unsure = exits_or_smaller([Point("e", 0.95, 90, 0.8, 1.1)], [whole], by="seconds")
+    assert unsure.verdict == "no difference beyond the noise"
+    assert "early exit needs 1.25 times less, which is within the noise of the clock." in unsure.text
+    sure = exits_or_smaller([Point("e", 0.95, 90, 0.8, 0.9)], [whole], by="seconds")
+    assert sure.verdict == "early exit"
+    assert "noise" not in sure.text
+
+
+def test_accuracies_less_than_two_standard_errors_apart_are_called_so() -> None:
+    near, far = Point("e", 0.94, 50, 0.5), Point("e", 0.84, 50, 0.5)
+    found = exits_or_smaller([near], [FULL], by="macs", examples=300)
+    # sqrt((0.94 * 0.06 + 0.95 * 0.05) / 300) is 1.86 %.
+    said = (
+        "Early exit reaches 94.00%, within the noise of 1.9 points (standard error) of whole (95.00%), and needs 2.00"
+    )
+    assert said in found.text
+    assert "never reaches the 95.00% of whole" in exits_or_smaller([far], [FULL], by="macs", examples=300).text
+    assert "never reaches the 95.00% of whole" in exits_or_smaller([near], [FULL], by="macs").text
+    # As dear and as accurate as far as anybody can tell.
+    same = exits_or_smaller([Point("e", 0.94, 100)], [FULL], by="macs", examples=300)
+    assert same.verdict == "no difference beyond the noise"
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=12))

@@ -207,9 +207,8 @@ def test_a_wrong_plan_is_refused(change: dict, message: str) -> None:
 
 
 def test_the_page_is_whole_and_shows_what_was_found(study: ExitStudy, tmp_path: Path) -> None:
-    path = write_exits(
-        tmp_path / "e.html", study, title="<b> on blobs", facts=gather_facts(()), notes=("mind <i> this",)
-    )
+    noted = replace(study, notes=("mind <i> this",))
+    path = write_exits(tmp_path / "e.html", noted, title="<b> on blobs", facts=gather_facts(()))
     text = path.read_text(encoding="utf-8")
     reader = Reader(text)
     assert reader.complaints == []
