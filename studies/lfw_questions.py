@@ -253,7 +253,7 @@ def clustered(data: Data, network: FaceNetwork) -> Answer:
     vectors = embedded(network, data.tested)
     answer = judged(data, "clusters", "average linkage", vectors)
     distances = (vectors[data.pair[:, 0]] - vectors[data.pair[:, 1]]).square().sum(1)
-    threshold = verification(distances, data.same, far=FAR, folds=1).threshold
+    threshold = verification(distances, data.same, far=FAR, folds=1).limit
     found = cluster_scores(cluster(squared_distances(vectors, vectors), threshold=threshold), data.labels)
     note = (
         f"{len(vectors):,} images, {found.identities:,} people in {found.clusters:,} clusters; B-cubed precision "

@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 import types
+import warnings
 from pathlib import Path
 from typing import get_args
 from xml.etree import ElementTree
@@ -64,12 +65,23 @@ def test_attention_compares_every_map(features: str, capsys: pytest.CaptureFixtu
         assert linear["softmax_error"] == pytest.approx(kernel["softmax_error"], rel=1e-3)
 
 
-@pytest.mark.filterwarnings("default:linear_attention")
-def test_a_warning_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    sizes = ["--length", "512", "--heads", "4", "--key-dim", "64", "--width", "2"]
+def test_a_warning_stands_with_the_errors_it_is_about(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ["--length", "31", "--heads", "2", "--key-dim", "5", "--width", "2", "--causal"]
+    said = "linear_attention: a denominator of SoftmaxFourier came near zero"
     assert run("attention", "--features", "softmax-fourier", *sizes) == 0
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("likewise: linear_attention: a denominator of SoftmaxFourier came near zero")
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"warning: {said}")
+    assert run("attention", "--features", "softmax-fourier", *sizes, "--json") == 0
+    shown = capsys.readouterr()
+    assert [text.startswith(said) for text in json.loads(shown.out)["warnings"]] == [True]
+    assert shown.err == ""
+
+
+def test_a_warning_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = cli._show_warning  # ty: ignore[invalid-assignment]
+        warnings.warn("doubtful", stacklevel=1)
+    assert capsys.readouterr().err == "likewise: doubtful\n"
 
 
 def test_attention_draws_a_table(capsys: pytest.CaptureFixture[str]) -> None:

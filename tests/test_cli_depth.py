@@ -112,8 +112,9 @@ def test_the_page_stands_alone(
     shown = capsys.readouterr()
     assert "│ block3" in shown.out
     assert "looks mislabelled" in shown.out
-    assert "is not converged" in shown.err
     page = out.read_text()
+    assert re.search(r"^warning: .* is not converged", shown.out, flags=re.MULTILINE)
+    assert "is not converged" in page
     sources = re.findall(r'(?:src|href)="([^"]*)"', page)
     assert sources
     assert all(source.startswith(("data:image/png;base64,", "#")) for source in sources)

@@ -10,11 +10,14 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+import torch
 
 from likewise import cli
-from likewise.data import folders, read_pairs
+from likewise.cost import cost
+from likewise.data import Preparation, folders, read_pairs
 from likewise.evaluation import Everyone, evaluate, lfw_pairs, own_pairs
-from likewise.networks import load_network
+from likewise.networks import build_classifier, build_network, load_network, save_network
+from likewise.networks.classifiers import save_classifier
 from tests.data.drawing import archive, face, people
 
 door = importlib.import_module("likewise.cli.evaluate")  # in its room the name is the verb
@@ -151,14 +154,22 @@ def test_a_page_holds_everything_and_fetches_nothing(place: Path, capsys: pytest
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_images_of_the_training_are_warned_of(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings_stand_beside_the_rates_in_every_output(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["evaluate", str(place / "m.safetensors"), "--far", "0.1", "--workers", "0"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        assert run(*arguments, str(place / "others")) == 0
-        assert "these are the images that the network was trained on" in capsys.readouterr().err
-        assert run(*arguments, str(place / "faces")) == 0
-        assert "trained on" not in capsys.readouterr().err
+    page, seen = place / "warned.html", "These are the images that the network was trained on: the rates say nothing of"
+    few = "115 different pairs are fewer than 30 / far, 300"  # 17 * 16 / 2 less 21 same pairs
+    assert run(*arguments, str(place / "others"), "--out", str(page)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith(f"warning: {seen}")
+    assert lines[2].startswith(f"warning: evaluate: {few}")
+    assert lines[3].startswith("accuracy")
+    head = page.read_text().partition("</header>")[0]
+    assert seen in head
+    assert few in head
+    found = shown(place, capsys, str(place / "others"), "--far", "0.1")
+    assert [text[:20] for text in found["warnings"]] == [seen[:20], f"evaluate: {few}"[:20]]
+    assert run(*arguments, str(place / "faces")) == 0
+    assert "trained on" not in "".join(capsys.readouterr())
 
 
 def test_a_damaged_checkpoint_beside_the_network_is_only_warned_of(
@@ -172,8 +183,9 @@ def test_a_damaged_checkpoint_beside_the_network_is_only_warned_of(
         assert found["rates"] == shown(place, capsys, str(place / "faces"), "--far", "0.1")["rates"]
         arguments = ["evaluate", str(tmp_path / "m.safetensors"), str(place / "others"), "--far", "0.1"]
         assert run(*arguments, "--workers", "0") == 0
-    error = capsys.readouterr().err
-    assert "evaluate: whether the network was trained on these images is not known. load_checkpoint: path" in error
+    out = capsys.readouterr().out
+    assert "warning: Whether the network was trained on these images is not known. load_checkpoint: path" in out
+    assert "is not known. load_checkpoint: path" in found["warnings"][0]
 
 
 def test_what_is_left_out_is_said_as_far_as_it_is_known(
@@ -236,7 +248,7 @@ def test_tables_that_train_go_on_after_ctrl_c(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--table", "7"], "evaluate: --table must be 4, 5 or 6; got 7"),
+        (["--table", "7"], "evaluate: --table must be 3, 4, 5 or 6; got 7"),
         (["--fold", "1"], "evaluate: --fold must be for --protocol lfw; got 1"),
         (["--folds", "2"], "evaluate: --folds must be for --protocol pairs; got 2"),
         (["--protocol", "lfw"], "evaluate: --protocol must not be lfw for data that is not LFW"),
@@ -253,6 +265,43 @@ def test_wrong_usage_is_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_table_3_sets_networks_beside_their_multiply_adds(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    larger = tmp_path / "larger.safetensors"
+    options = {"channels": 3, "embedding_dim": 6}
+    network = build_network("resnet14", options)
+    save_network(network, larger, name="resnet14", options=options, preparation=Preparation((8, 9), 3))
+    page = tmp_path / "page.html"
+    beside = ["--far", "0.1", "--beside", str(larger), "--out", str(page)]
+    [table] = shown(place, capsys, str(place / "faces"), *beside)["tables"]
+    assert (table["title"], table["far"]) == ("Table 3: networks", 0.1)
+    assert [row["note"] for row in table["rows"]] == ["m.safetensors", "larger.safetensors"]
+    small = load_network(place / "m.safetensors")
+    alone = evaluate(small.network, small.preparation, folders(place / "faces"), far=0.1).rates
+    assert (table["rows"][0]["val"], table["rows"][0]["threshold"]) == (alone.val, alone.threshold)
+    macs = [row["value"] for row in table["rows"]]
+    assert macs == [cost(each, torch.zeros(1, 3, 8, 9)).macs for each in (small.network, network.eval())]
+    assert f"{macs[1]:,}" in page.read_text()
+    arguments = ["evaluate", str(place / "m.safetensors"), str(place / "others"), "--workers", "0"]
+    assert run(*arguments, *beside[:4]) == 0
+    out = capsys.readouterr().out
+    assert re.search(rf"multiply-adds {macs[0]:,} .* m.safetensors, trained on these images\n", out)
+    assert run(*arguments, "--table", "3") == 2
+    message = "--table must not be 3 for one network; got 3. Name other networks with --beside."
+    assert message in capsys.readouterr().err
+
+
+def test_a_classifier_is_called_one(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "c.safetensors"
+    network = build_classifier("resnet8", channels=3, num_classes=2)
+    save_classifier(network, file, name="resnet8", classes=["a", "b"], preparation=Preparation((8, 9), 3))
+    assert run("evaluate", str(file), str(place / "faces")) == 2
+    error = capsys.readouterr().err
+    assert "load_network: path must be a network; got a classifier, " in error
+    assert "For a classifier: likewise depth, likewise exits." in error
 
 
 def test_a_missing_network_is_one_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

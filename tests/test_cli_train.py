@@ -163,10 +163,12 @@ def test_an_upgrade_is_compared_with_its_control(
     versions = shown["versions"]
     assert versions["far"] == 0.8
     assert versions["pairs"] > 3
+    assert ["different pairs are fewer than 30 / far" in text for text in versions["warnings"]] == [True]
     assert versions["price"] == versions["control"]["val"] - versions["new"]["val"]
     assert set(versions["control_mixed"]) == set(versions["old"]) >= {"val", "accuracy", "val_kept", "far_kept"}
     assert run(str(faces), *new, "--steps", "5", "--resume") == 0  # nothing is left to do but to compare
     lines = capsys.readouterr().out.splitlines()
+    assert f"warning: {versions['warnings'][0]}" in lines
     for name, key in (("v2-v2", "new"), ("v2-v1", "mixed"), ("v1-v1", "old"), ("control: v2-v1", "control_mixed")):
         [line] = [line for line in lines if line.startswith(f"{name}  ")]
         assert line.split(name)[1].split()[:2] == [str(versions[key]["pairs"]), f"{versions[key]['val']:.4f}"]

@@ -71,6 +71,8 @@ def _show_comparison(result: dict[str, Any]) -> None:
         kernel_error = "" if form["kernel_error"] is None else f"{form['kernel_error']:.2e}"
         table.add_row(form["name"], f"{form['seconds']:.4f}", kernel_error, f"{form['softmax_error']:.2e}")
     Console().print(table)
+    for text in result["warnings"]:
+        print(f"warning: {text}")
 
 
 def _refuse_lost_options(context: Context) -> None:

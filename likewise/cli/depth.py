@@ -177,12 +177,12 @@ def _show(found: "DepthStudy", out: Path | None, csv: Path | None) -> None:
     for row in _rows(found):
         table.add_row(row["probe"], f"{row['accuracy']:.1%}", f"{row['settled']:.1%}")
     Console().print(table)
+    for warning in found.warnings:
+        print(f"warning: {warning}")
     if found.runs is not None:
         print(f"as training examples: {found.runs.train!r}\nheld out: {found.runs.heldout!r}")
         if found.runs.quadrants is not None:
             print(found.runs.quadrants)
-    for warning in found.warnings:
-        print(f"likewise: {warning}", file=sys.stderr)
     for what, path in (("page", out), ("depths", csv)):
         if path is not None:
             print(f"{what:8}  {path}")

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ EVALUATE_EXAMPLES = examples(
     "likewise evaluate model.safetensors my/pairs.tsv --protocol pairs --far 0.01",
     "likewise evaluate model.safetensors faces/ --table 4 --robustness --out report.html",
     "likewise evaluate model.safetensors faces/ --table 5 --steps 500",
+    "likewise evaluate nns2.safetensors faces/ --table 3 --beside nn4.safetensors --beside nns1.safetensors",
 )
 
 SHOWN = 3  # worst pairs of each kind; all of them are in the report and in the JSON
@@ -57,7 +59,12 @@ def evaluate(
     worst: Annotated[int, typer.Option(min=0, help="Worst pairs of each kind.")] = 12,
     tables: Annotated[
         list[int] | None,
-        typer.Option("--table", help="Of the paper: 4 quality of images; 5 width, 6 amount of data: these train."),
+        typer.Option(
+            "--table", help="Of the paper: 3 networks, 4 quality of images; 5 width, 6 amount of data: these train."
+        ),
+    ] = None,
+    beside: Annotated[
+        list[Path] | None, typer.Option(metavar="MODEL", help="Of Table 3: another network; may be repeated.")
     ] = None,
     robustness: Annotated[bool, typer.Option("--robustness", help="Covered, lit, moved and turned images.")] = False,
     runs: Annotated[Path | None, typer.Option(help="Folder of Tables 5 and 6; MODEL.runs unless given.")] = None,
@@ -76,20 +83,24 @@ def evaluate(
     """
     from likewise.evaluation import evaluate as judged
     from likewise.evaluation import robustness as shaken
-    from likewise.evaluation import table4
+    from likewise.evaluation import table3, table4
+    from likewise.metric import FewImpostorsWarning
     from likewise.networks import load_network
 
-    numbers = sorted(set(tables or []))
-    require(set(numbers) <= {4, 5, 6}, "evaluate", "--table", "be 4, 5 or 6", ", ".join(map(str, numbers)))
+    numbers = sorted({*(tables or ()), *([3] if beside else [])})
+    require(set(numbers) <= {3, 4, 5, 6}, "evaluate", "--table", "be 3, 4, 5 or 6", ", ".join(map(str, numbers)))
+    hint = "Name other networks with --beside."
+    require(3 not in numbers or bool(beside), "evaluate", "--table", "not be 3 for one network", 3, hint)
     _require_page(out)
     saved = load_network(model)
+    others = {path: load_network(path) for path in beside or ()}
     processes = min(2, os.cpu_count() or 1) if workers is None else workers
     found, made, some = None, [], None
-    if not numbers or 4 in numbers or robustness:
+    if not numbers or {3, 4} & set(numbers) or robustness:
         some, chosen = _subject(data, protocol, view, fold, folds, splits, split, seed)
-        _warn_of_training_images(model, some)
+        trained_on, doubts = _trained_on(model)
         network = saved.network, saved.preparation, some
-        with progress_bar() as progress:
+        with progress_bar() as progress, warnings.catch_warnings(action="ignore", category=FewImpostorsWarning):
             found = judged(
                 *network,
                 protocol=chosen,
@@ -98,8 +109,15 @@ def evaluate(
                 clusters=clusters,
                 worst=worst,
                 workers=processes,
+                trained_on=trained_on,
                 progress=progress,
             )
+            found = replace(found, warnings=(*doubts, *found.warnings))
+            if 3 in numbers:
+                known = {path: (each.network, each.preparation) for path, each in {model: saved, **others}.items()}
+                names = {_network_name(path, some): pair for path, pair in known.items()}
+                options = {"far": found.rates.far, "mirror": mirror, "workers": processes, "progress": progress}
+                made.append(table3(names, some, protocol=chosen, **options))
             for wanted, sweep in ((4 in numbers, table4), (robustness, shaken)):
                 if wanted:
                     rate = found.rates.far
@@ -189,22 +207,23 @@ def _trained(
         return make(train, test, plan, folder, protocol=protocol, far=far, workers=workers, watch=watch)
 
 
-def _warn_of_training_images(model: Path, some: "Examples") -> None:
-    """Warn if the checkpoint beside a network says that it was trained on these images; no rate depends on it."""
+def _trained_on(model: Path) -> tuple[str | None, tuple[str, ...]]:
+    """The fingerprint of a network's training images, from the checkpoint beside it; or why it is not known."""
     from likewise.training import beside, checkpoint_settings
 
     file = beside(model, "checkpoint")
     if not file.is_file():
-        return
+        return None, ()
     try:
-        known = checkpoint_settings(file).get("data") == some.fingerprint
+        return checkpoint_settings(file).get("data"), ()
     except (ValueError, OSError) as error:
-        text = f"evaluate: whether the network was trained on these images is not known. {error}"
-        warnings.warn(text, stacklevel=2)
-        return
-    if known:
-        text = "evaluate: these are the images that the network was trained on; the rates say nothing of other people."
-        warnings.warn(text, stacklevel=2)
+        return None, (f"Whether the network was trained on these images is not known. {error}",)
+
+
+def _network_name(model: Path, some: "Examples") -> str:
+    """How Table 3 calls a network."""
+    seen = _trained_on(model)[0] == some.fingerprint
+    return f"{model.name}, trained on these images" if seen else model.name
 
 
 def _show(
@@ -229,6 +248,8 @@ def _show(
         result: dict[str, Any] = {"network": str(model), "hash": saved.hash, **(found.to_json() if found else {})}
         result["tables"] = [table.to_json() for table in tables]
         print(json.dumps({**result, "report": None if out is None else str(out)}, allow_nan=False))
+        for warning in found.warnings if found else ():
+            print(f"likewise: {warning}", file=sys.stderr)
         return
     if found is not None:
         print(_text(found))
@@ -239,15 +260,17 @@ def _show(
 
 
 def _text(found: "Evaluation") -> str:
-    rates, small, span = found.rates, found.templates, found.interval
+    rates, small, span, sure = found.rates, found.templates, found.interval, found.independent
     mirror = ", each with its mirror image" if found.mirror else ""
     lines = [
         ["accuracy", _share(rates.accuracy, rates.accuracy_error), f"threshold {rates.accuracy_threshold:.4f}"],
         [f"VAL at FAR {rates.far:g}", _share(rates.val, rates.val_error), "each fold or split by its own threshold"],
         ["  of all pairs", _share(rates.val_whole), f"threshold {rates.threshold:.4f}"],
+        ["  wrongly accepted", f"{sure.accepted:,}", f"of {sure.impostors:,} different pairs"],
         [f"  in {small.bytes} bytes", _share(small.rates.val, small.rates.val_error), f"{100 * small.loss:.2f} lost"],
-        ["threshold, 95 %", f"{span.low:.4f} to {span.high:.4f}", f"{span.identities:,} identities drawn anew"],
-        ["its FAR, 95 %", f"{span.far_low:.2g} to {span.far_high:.2g}", f"{rates.different:,} different pairs"],
+        ["largest threshold", f"{rates.limit:.4f}", f"that keeps FAR {rates.far:g} here"],
+        ["  it, 95 %", f"{span.low:.4f} to {span.high:.4f}", f"{span.identities:,} identities drawn anew"],
+        ["  its FAR, 95 %", f"{span.far_low:.2g} to {span.far_high:.2g}", f"{rates.different:,} different pairs"],
         ["area under ROC", f"{found.roc.area:.4f}", f"{rates.same:,} same pairs"],
     ]
     if found.clusters is not None:
@@ -264,14 +287,15 @@ def _text(found: "Evaluation") -> str:
     missing = [f"left out: {len(found.skipped):,} unreadable{pairs}"] if found.skipped else []
     note = "thresholds and distances are squared Euclidean distances; +- is a standard error"
     shown = ["", f"worst same pairs, then different ones ({SHOWN} each)", *worst] if worst else []
-    return "\n".join([head, aligned(lines), note, *missing, *shown])
+    doubts = [f"warning: {text}" for text in found.warnings]
+    return "\n".join([head, *doubts, aligned(lines), note, *missing, *shown])
 
 
 def _table_text(table: "Table") -> str:
     kept = any(math.isfinite(row.val_kept) for row in table.rows)  # a table that trains keeps no threshold
     rows = [["", f"VAL at FAR {table.far:g}", "accuracy", "threshold", *(["VAL, kept", "FAR, kept"] * kept), ""]]
     for row in table.rows:
-        name = row.group if row.group == "unchanged" else f"{row.group} {row.value:g}"
+        name = row.group if row.group == "unchanged" else f"{row.group} {row.amount}"
         rates = [_share(row.val, row.val_error), _share(row.accuracy, row.accuracy_error), f"{row.threshold:.4f}"]
         rows.append([name, *rates, *([_share(row.val_kept), f"{row.far_kept:.2g}"] * kept), row.note])
     end = "" if table.finished else "\nStopped; the same command goes on."

@@ -19,7 +19,7 @@ def versions_json(found: "Versions") -> dict[str, Any]:
     """All numbers, by the names of `likewise.metric.Versions`."""
     rows = {key: _row(match) for key in NAMES if (match := getattr(found, key)) is not None}
     facts = {"far": found.far, "pairs": found.pairs, "ordered": found.ordered, "price": found.price}
-    return {**facts, **rows}
+    return {**facts, **rows, "warnings": list(found.warnings)}
 
 
 def show_versions(found: "Versions", title: str) -> None:
@@ -37,6 +37,8 @@ def show_versions(found: "Versions", title: str) -> None:
             )
             shares = f"{match.val_kept:.4f}, {match.far_kept:.4f}"
             print(f"{name:16}{match.pairs:>12,}{val:>22}{accuracy:>18}{shares:>30}")
+    for text in found.warnings:
+        print(f"warning: {text}")
     print(f"VAL of v2-v2 above v2-v1 above v1-v1: {'yes' if found.ordered else 'no'}")
     if found.price is not None:
         print(

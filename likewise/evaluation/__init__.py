@@ -6,7 +6,7 @@ from likewise.evaluation.judging import Rates, judge, supported_far
 from likewise.evaluation.protocols import Everyone, Listed, lfw_pairs, own_pairs
 from likewise.evaluation.results import Evaluation, Histogram, Templates, Worst
 from likewise.evaluation.shifts import Brightness, Cover, Gamma, Jpeg, Mirror, Move, Resolution, Shift, Turn, shifted
-from likewise.evaluation.sweeps import Row, Table, robustness, table4
+from likewise.evaluation.sweeps import Row, Table, robustness, table3, table4
 
 __all__ = [
     "Brightness",
@@ -37,6 +37,7 @@ __all__ = [
     "share_of",
     "shifted",
     "supported_far",
+    "table3",
     "table4",
     "table5",
     "table6",

@@ -24,7 +24,6 @@ from likewise.metric import (
     quantised,
     restored,
     survey,
-    threshold_for,
 )
 from likewise.metric.rates import allowed, require_shown
 from likewise.metric.surveying import bin_width, binned
@@ -35,6 +34,7 @@ from likewise.training import Embedded, embed_examples
 BINS = 128  # of a histogram
 FINE = 16  # thresholds in each, at which the curve is known
 MOST_CLUSTERED = 15_000  # images: their distances are held twice, 0.9 GB each
+SEEN = "These are the images that the network was trained on: the rates say nothing of other people."
 TAIL, LEAST = 4, 100_000  # of the smallest distances the bootstrap sees so many times the FAR, or at least so many
 
 Progress = Callable[[float, str], None]
@@ -63,6 +63,7 @@ def evaluate(
     clusters: bool = False,
     worst: int = 12,
     workers: int = 0,
+    trained_on: str | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Accuracy, VAL at a FAR, the curve, thresholds with what supports them, 8-bit templates and the worst pairs.
@@ -70,7 +71,9 @@ def evaluate(
     protocol: `lfw_pairs`, `own_pairs`, or all pairs in splits of identities, which is the default. far: as in `judge`;
     one that the number of pairs cannot show is refused. mirror: the embedding of an image is the mean of its own and
     its mirror image's, of length 1. clusters: find the people without their names too, at the threshold for `far`.
-    worst: how many of each kind of wrong pairs. progress: told the part that is done, from 0 to 1, and what is done.
+    worst: how many of each kind of wrong pairs. trained_on: `Examples.fingerprint` of the training images, if it is
+    known; that these are the same is then a warning of the result. progress: told the part that is done, from 0 to 1,
+    and what is done.
     """
     require_count("evaluate", "worst", worst, least=0)
     tell = progress or (lambda done, doing: None)
@@ -83,6 +86,8 @@ def evaluate(
     after = judge(small, subject.labels, protocol=subject.protocol, far=far)
     tell(0.9, "looking for the worst pairs")
     view = _of_list if isinstance(subject.protocol, Listed) else _of_everyone
+    doubts = require_shown("evaluate", far, _calibrating(subject.protocol, rates), see="the interval")
+    seen = (SEEN,) if trained_on == some.fingerprint else ()
     return Evaluation(
         data=some.title,
         protocol=subject.protocol.title,
@@ -94,6 +99,7 @@ def evaluate(
         clusters=_clusters(subject, rates) if clusters else None,
         left_out=subject.left_out,
         skipped=subject.skipped,
+        warnings=(*seen, *doubts),
         **view(subject, rates, curve, worst),
     )
 
@@ -165,7 +171,7 @@ def _of_list(subject: Subject, rates: Rates, curve: Roc, worst: int) -> dict:
     orders = [found[0][d[found[0]].sort(descending=True, stable=True).indices[:worst]]]
     orders.append(found[1][d[found[1]].sort(stable=True).indices[:worst]])
     return {
-        "independent": threshold_for(d[others], far=rates.far),
+        "independent": _independent(d[others], rates, _calibrating(pairs, rates)),
         "interval": bootstrap_threshold(d[others], subject.labels[pairs.rows[others]], far=rates.far),
         "roc": curve,
         "histogram": Histogram(width * torch.arange(1.0, BINS + 1), same, different),
@@ -184,7 +190,7 @@ def _of_everyone(subject: Subject, rates: Rates, curve: Roc, worst: int) -> dict
     faces = labels.bincount()
     same, different = (counts.reshape(BINS, FINE).sum(1) for counts in (seen.same, seen.different))
     return {
-        "independent": _independent(near.distances, rates),
+        "independent": _independent(near.distances, rates, rates.different),
         "interval": bootstrap_threshold(near.distances, labels[near.rows], faces, far=rates.far),
         "roc": _joined(curve, seen.roc),
         "histogram": Histogram(seen.edges[FINE - 1 :: FINE], same, different),
@@ -193,10 +199,14 @@ def _of_everyone(subject: Subject, rates: Rates, curve: Roc, worst: int) -> dict
     }
 
 
-def _independent(low: Float[Tensor, "k"], rates: Rates) -> Threshold:
-    """`threshold_for` where only the smallest distances are at hand."""
-    count, accepted = rates.different, int((low <= rates.threshold).sum())
-    require_shown("evaluate", rates.far, count, see="the interval", stacklevel=5)
+def _calibrating(protocol: Listed | Everyone, rates: Rates) -> int:
+    """How many different pairs the thresholds come from."""
+    return int((protocol.calibrating & ~protocol.same).sum()) if isinstance(protocol, Listed) else rates.different
+
+
+def _independent(low: Float[Tensor, "k"], rates: Rates, count: int) -> Threshold:
+    """The FAR of `rates.threshold` among so many different pairs, the nearest of which are at hand."""
+    accepted = int((low <= rates.threshold).sum())
     low_far, high_far = clopper_pearson(accepted=accepted, total=count)
     return Threshold(rates.threshold, rates.far, accepted / count, low_far, high_far, count, accepted)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from likewise.checks import require
 from likewise.evaluation.protocols import Everyone, Listed
 from likewise.metric import AllPairs, Fold, Roc, all_pairs, mean_and_error, verification
-from likewise.metric.rates import REFUSED
+from likewise.metric.rates import REFUSED, tightest
 from likewise.metric.triplet import pair_distances
 
 FARS = (1e-3, 1e-2, 1e-1)  # the paper's, and what smaller sets can show
@@ -20,8 +20,10 @@ class Rates:
     """How well distances tell people apart; thresholds are squared distances, `_error` the error of a mean over folds.
 
     val: the share of same pairs that are accepted where at most a share `far` of the others is, as a mean over folds or
-    splits that each have their own threshold; far_found: the FAR that was met there. threshold: for that FAR on all
-    pairs; val_whole: the VAL of all judged pairs at it. same, different: how many pairs are judged.
+    splits that each have their own threshold; far_found: the FAR that was met there. limit: the largest threshold that
+    keeps that FAR on all pairs. threshold: the one to use, which accepts the same pairs that `limit` does and, with
+    them, as few others as it can; val_whole: the VAL of all judged pairs at it. same, different: how many pairs are
+    judged.
     """
 
     far: float
@@ -29,6 +31,7 @@ class Rates:
     val_error: float
     far_found: float
     threshold: float
+    limit: float
     val_whole: float
     accuracy: float
     accuracy_error: float
@@ -57,8 +60,10 @@ def judge(
 
     >>> vectors, labels = torch.tensor([[0.0], [0.1], [1.0], [1.2]]), torch.tensor([0, 0, 1, 1])
     >>> found = judge(vectors, labels, protocol=Everyone(), far=0.75)
-    >>> found.val, round(found.threshold, 6), found.same, found.different  # 0.01, 0.04 against 0.81, 1, 1.21, 1.44
+    >>> found.val, round(found.limit, 6), found.same, found.different  # 0.01, 0.04 against 0.81, 1, 1.21, 1.44
     (1.0, 1.44, 2, 4)
+    >>> round(found.threshold, 6)  # midway from 0.04 to 0.81
+    0.425
     """
     return rates_and_curve(vectors, labels, others, protocol=protocol, far=far)[0]
 
@@ -113,16 +118,19 @@ def _listed(distances: Float[Tensor, "n"], pairs: Listed, far: float) -> tuple[R
     roc, mine = found.roc, pairs.same[pairs.judged]
     if pairs.fold is None:
         accuracy, val = (found.accuracy, found.accuracy_error), (found.val, found.val_error)
-        limits, met, by_fold = (found.threshold, found.accuracy_threshold), found.far_found, found.by_fold
+        threshold, limit, best = found.threshold, found.limit, found.accuracy_threshold
+        met, by_fold = found.far_found, found.by_fold
     else:
         by_fold = tuple(each for each in found.by_fold if each.fold == pairs.fold)
         [one] = by_fold
         accuracy, val = (one.accuracy, torch.nan), (one.val, torch.nan)
-        limits, met = (one.threshold, one.accuracy_threshold), one.far_found
+        limit, best, met = one.threshold, one.accuracy_threshold, one.far_found
+        others = pairs.calibrating
+        threshold = tightest(distances[others & pairs.same], distances[others & ~pairs.same], limit)
         roc = verification(distances[pairs.judged], mine, far=far, folds=1).roc
     counts = int(mine.sum()), int((~mine).sum())
-    whole = (distances[pairs.judged & pairs.same] <= limits[0]).double().mean().item()
-    return Rates(far, *val, met, limits[0], whole, *accuracy, limits[1], *counts, by_fold), roc
+    whole = (distances[pairs.judged & pairs.same] <= threshold).double().mean().item()
+    return Rates(far, *val, met, threshold, limit, whole, *accuracy, best, *counts, by_fold), roc
 
 
 def _everyone(
@@ -145,6 +153,7 @@ def _everyone(
         *mean_and_error([part.val for part in parts]),
         mean_and_error([part.roc.far[-1].item() for part in parts])[0],
         whole.threshold,
+        whole.limit,
         whole.val,
         shares.accuracy,
         shares.accuracy_error,

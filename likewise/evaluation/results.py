@@ -46,10 +46,11 @@ class Templates:
 class Evaluation:
     """How well a network tells people apart, under one protocol; distances are squared.
 
-    independent: the FAR of `rates.threshold` if pairs were independent; interval: if they are not, from identities
-    drawn anew. worst_same: the same pairs that are farthest apart; worst_different: the others that are nearest.
-    mirror: whether an embedding is that of an image and of its mirror image together. left_out: listed pairs, one of
-    whose images could not be read.
+    independent: the FAR of `rates.threshold` if pairs were independent; interval: where `rates.limit` and its FAR might
+    lie if they are not, from identities drawn anew. worst_same: the same pairs that are farthest apart;
+    worst_different: the others that are nearest. mirror: whether an embedding is that of an image and of its mirror
+    image together. left_out: listed pairs, one of whose images could not be read. warnings: what limits the rates;
+    every output shows them beside the rates.
     """
 
     data: str
@@ -68,6 +69,7 @@ class Evaluation:
     clusters: ClusterScores | None
     left_out: int
     skipped: tuple[Skipped, ...]
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As JSON has it: a curve of at most POINTS points, and null for what is no number."""
@@ -76,6 +78,7 @@ class Evaluation:
         curve, shape = thinned(self.roc), self.histogram
         found = {
             **{name: getattr(self, name) for name in plain},
+            "warnings": list(self.warnings),
             "unit": UNIT,
             **{name: asdict(part) if (part := getattr(self, name)) else None for name in parts},
             "area": self.roc.area,

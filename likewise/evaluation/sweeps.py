@@ -1,14 +1,16 @@
-"""The same images, changed step by step: Table 4 of the paper, and what else a face meets."""
+"""VAL at a FAR of several networks (Table 3 of the paper), or of one network on changed images (Table 4)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
 from likewise.checks import require
+from likewise.cost import cost
 from likewise.data import Examples, Preparation, held
 from likewise.evaluation.evaluating import Embedding, Progress, embed_subject
 from likewise.evaluation.judging import Rates, judge, pair_distances_of, supported_far
@@ -53,6 +55,17 @@ class Row:
     far_kept: float = math.nan
     note: str = ""
 
+    @property
+    def amount(self) -> str:
+        """The value as text.
+
+        >>> rates = [0.0] * 5
+        >>> Row("pixels", 1600, *rates).amount, Row("gamma", 0.4, *rates).amount
+        ('1,600', '0.4')
+        """
+        whole = float(self.value).is_integer() and abs(self.value) >= 1000
+        return f"{self.value:,.0f}" if whole else f"{self.value:g}"
+
 
 @dataclass(frozen=True)
 class Table:
@@ -72,6 +85,50 @@ class Table:
     def to_json(self) -> dict[str, Any]:
         """As JSON has it."""
         return json_numbers(asdict(self))
+
+
+def table3(
+    networks: Mapping[str, tuple[Network, Preparation]],
+    some: Examples,
+    *,
+    protocol: Listed | Everyone | None = None,
+    far: float | None = None,
+    mirror: bool = False,
+    workers: int = 0,
+    progress: Progress | None = None,
+) -> Table:
+    """VAL at a FAR of several networks on the same images, beside the multiply-adds of each for one image.
+
+    networks: by name; each has its own size of images. Rows are sorted by multiply-adds, biases not included; with
+    `mirror` an image is embedded twice and costs twice as many. The other arguments are those of `evaluate`.
+
+    Paper: Schroff et al. 2015, Table 3 and Figure 4: VAL 87.9 for NN1 (1.6 billion) down to 51.9 for NNS2 (20 million).
+    """
+    require(len(networks) > 0, "table3", "networks", "hold at least one", "none")
+    protocol, tell = protocol or Everyone(), progress or (lambda done, doing: None)
+    rows: list[Row] = []
+    for number, (name, (network, preparation)) in enumerate(networks.items()):
+        embedding = Embedding(network, preparation, mirror, workers)
+
+        def embedded(done: float, number: int = number, name: str = name) -> None:
+            tell((number + done) / len(networks), name)
+
+        subject = embed_subject(embedding, some, protocol, embedded)
+        far = supported_far(subject.labels, protocol=subject.protocol) if far is None else far
+        rates = judge(subject.vectors, subject.labels, protocol=subject.protocol, far=far)
+        macs = _macs(network, preparation) * (2 if mirror else 1)
+        rows.append(replace(row("multiply-adds", macs, rates), note=name))
+    text = "One row for each network, by its multiply-adds for one image."
+    rows.sort(key=lambda each: each.value)
+    return Table("Table 3: networks", text, protocol.title, far or math.nan, tuple(rows))
+
+
+def _macs(network: Network, preparation: Preparation) -> int:
+    """Multiply-adds of one image."""
+    weight = next(network.parameters())
+    image = torch.zeros(1, preparation.channels, *preparation.size, dtype=weight.dtype, device=weight.device)
+    with torch.no_grad():
+        return cost(network, image).macs
 
 
 def table4(

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from likewise.checks import require
-from likewise.metric.rates import Roc, allowed, below
+from likewise.metric.rates import Roc, allowed, below, tightest
 from likewise.metric.triplet import require_batch, require_rows
 from likewise.similarity import ELEMENTS, distance_blocks
 
@@ -16,11 +16,12 @@ POINTS = 400  # of the curve, spaced evenly in the logarithm of FAR
 
 @dataclass(frozen=True)
 class AllPairs:
-    """VAL at a FAR with its threshold, the numbers of pairs, and the curve up to that FAR."""
+    """VAL at a FAR, numbers of pairs, the curve up to that FAR; `threshold` and `limit` are those of `Verification`."""
 
     far: float
     val: float
     threshold: float
+    limit: float
     same: int
     different: int
     roc: Roc
@@ -44,8 +45,10 @@ def all_pairs(
     Paper: Schroff et al. 2015, section 4: 100k x 100k pairs of each split of a hold-out set.
 
     >>> found = all_pairs(torch.tensor([[0.0], [1.0], [3.0], [3.5]]), torch.tensor([0, 0, 1, 1]), far=0.3)
-    >>> found.val, found.same, found.different, round(found.threshold, 5)  # different: 4, 6.25, 9, 12.25
+    >>> found.val, found.same, found.different, round(found.limit, 5)  # different: 4, 6.25, 9, 12.25
     (1.0, 2, 4, 6.25)
+    >>> found.threshold  # the same pairs are at 0.25 and 1, so nothing is lost by accepting none of the others
+    2.5
     """
     where = "all_pairs"
     require_batch(where, embeddings, labels)
@@ -84,11 +87,12 @@ def _smallest(values: Float[Tensor, "n"], count: int) -> Float[Tensor, "k"]:
 
 def _rates(same: Float[Tensor, "n"], low: Float[Tensor, "k"], far: float, different: int) -> AllPairs:
     """The rates, from all same distances and the smallest others, both sorted; the last of these is not accepted."""
-    threshold = below(low[-1])
+    limit = below(low[-1])
     # One point before each of some impostors: as far as one can go without accepting it.
     places = torch.logspace(0, torch.log10(torch.tensor(float(len(low)))).item(), POINTS, dtype=torch.float64)
     places = (places.round().long() - 1).clamp(0, len(low) - 1).unique()
     limits = torch.nextafter(low[places], torch.full_like(low[places], -float("inf")))
     val = torch.searchsorted(same, limits, right=True).double() / len(same)
     found = torch.searchsorted(low, limits, right=True).double() / different
-    return AllPairs(far, val[-1].item(), threshold, len(same), different, Roc(limits, found, val))
+    rates = far, val[-1].item(), tightest(same, low, limit), limit
+    return AllPairs(*rates, len(same), different, Roc(limits, found, val))

@@ -53,7 +53,8 @@ class Fold:
 class Verification:
     """Means over folds; `_error` is the standard error of the mean, sd / sqrt(folds), nan for one fold.
 
-    `threshold` is where FAR is at most `far` on all pairs, `accuracy_threshold` where accuracy is best on all.
+    Three thresholds are found on all pairs: `limit` is the largest with FAR <= `far`; `threshold` has the VAL of
+    `limit` and accepts the fewest different pairs that this allows; `accuracy_threshold` has the best accuracy.
     """
 
     accuracy: float
@@ -64,6 +65,7 @@ class Verification:
     val: float
     val_error: float
     threshold: float
+    limit: float
     folds: int
     roc: Roc
     by_fold: tuple[Fold, ...]
@@ -91,9 +93,9 @@ def verification(
 ) -> Verification:
     """Accuracy and VAL at a FAR of listed pairs, each fold judged by thresholds found on all the others.
 
-    Accuracy takes the threshold that is best on the other folds (of equally good ones the lowest; candidates lie
-    midway between distances), VAL the largest with FAR <= `far` on them; `far_found` is the FAR that this gives on
-    the fold itself. `folds` is each pair's fold, as LFW's lists give it, or their number: same and different pairs
+    Accuracy takes the threshold that is best on the other folds (the middle of the widest gap between distances, if
+    several are), VAL the largest with FAR <= `far` on them; `far_found` is the FAR that this gives on the fold itself.
+    `folds` is each pair's fold, as LFW's lists give it, or their number: same and different pairs
     are then dealt out in turn. None means ten, or as many as there are pairs of the rarer kind. With one fold
     thresholds are judged on the pairs they were found on, which flatters.
 
@@ -101,8 +103,8 @@ def verification(
     Differs: Schroff et al. find the threshold for a FAR on the split it is judged on: folds=1 for each split.
 
     >>> found = verification(torch.tensor([0.1, 0.3, 0.2, 0.9]), torch.tensor([True, True, False, False]), folds=1)
-    >>> found.accuracy, found.val, round(found.threshold, 6), found.roc.area
-    (0.75, 0.5, 0.2, 0.75)
+    >>> found.accuracy, found.val, round(found.limit, 6), round(found.threshold, 6), found.roc.area
+    (0.75, 0.5, 0.2, 0.15, 0.75)
     """
     where = "verification"
     distances = _checked(where, "distances", distances)
@@ -123,6 +125,7 @@ def verification(
         judged.append(_judged(name, distances[mine], same[mine], best, limit))
     accuracy, accuracy_error = mean_and_error([each.accuracy for each in judged])
     val, val_error = mean_and_error([each.val for each in judged])
+    limit = _threshold(distances[~same], far)
     return Verification(
         accuracy=accuracy,
         accuracy_error=accuracy_error,
@@ -131,7 +134,8 @@ def verification(
         far_found=mean_and_error([each.far_found for each in judged])[0],
         val=val,
         val_error=val_error,
-        threshold=_threshold(distances[~same], far),
+        threshold=tightest(distances[same], distances[~same], limit),
+        limit=limit,
         folds=len(names),
         roc=_roc(distances, same),
         by_fold=tuple(judged),
@@ -185,10 +189,10 @@ def threshold_for(impostors: Float[Tensor, "m"], *, far: float, confidence: floa
     return Threshold(threshold, far, accepted / count, low, high, count, accepted)
 
 
-def require_shown(where: str, far: float, different: int, *, see: str, stacklevel: int = 3) -> None:
+def require_shown(where: str, far: float, different: int, *, see: str, stacklevel: int = 3) -> tuple[str, ...]:
     """Refuse a FAR that so many different pairs cannot show, by the rule of `threshold_for`; warn if they hardly can.
 
-    see: what shows how little is known.
+    see: what shows how little is known. The warning is given back too, for the result that it is about.
 
     >>> require_shown("evaluate", 0.001, 36, see="the interval")
     Traceback (most recent call last):
@@ -197,9 +201,11 @@ def require_shown(where: str, far: float, different: int, *, see: str, stackleve
     """
     shown = different * far >= REFUSED * (1 - 1e-9)
     require(shown, where, "far", f"be at least 3 / {different} different pairs", far)
-    if different < DOUBTFUL / far * (1 - 1e-9):
-        text = f"{where}: {different} different pairs are fewer than 30 / far, {DOUBTFUL / far:.0f}; see {see}."
-        warnings.warn(text, FewImpostorsWarning, stacklevel=stacklevel)
+    if different >= DOUBTFUL / far * (1 - 1e-9):
+        return ()
+    text = f"{where}: {different} different pairs are fewer than 30 / far, {DOUBTFUL / far:.0f}; see {see}."
+    warnings.warn(text, FewImpostorsWarning, stacklevel=stacklevel)
+    return (text,)
 
 
 def tightened(*, fpir: float, gallery: int) -> float:
@@ -279,6 +285,28 @@ def _threshold(impostors: Float[Tensor, "m"], far: float) -> float:
     return below(impostors.kthvalue(allowed(far, len(impostors)) + 1).values)
 
 
+def tightest(same: Float[Tensor, "n"], different: Float[Tensor, "m"], limit: float) -> float:
+    """The threshold that accepts the same pairs that `limit` does and, with them, the fewest different ones.
+
+    It lies midway between the last accepted same pair and the next different one. Where no same pair is accepted it is
+    `limit`.
+
+    >>> tightest(torch.tensor([1.0, 2.0]), torch.tensor([4.0, 7.0, 8.0]), limit=7.5)  # 7.5 accepts two wrong pairs
+    3.0
+    """
+    accepted = same[same <= limit]
+    if not len(accepted):
+        return limit
+    last = accepted.max()
+    return _midway(last, different[different > last].min())
+
+
+def _midway(low: Tensor, high: Tensor) -> float:
+    """The middle of two distances in their dtype, below the higher one."""
+    middle = low + (high - low) / 2
+    return (middle if middle < high else low).item()
+
+
 def _steps(distances: Tensor, same: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Distinct distances, and how many same and different pairs lie at or below each."""
     values, group = distances.unique(return_inverse=True)
@@ -287,16 +315,19 @@ def _steps(distances: Tensor, same: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _best_threshold(distances: Float[Tensor, "n"], same: Bool[Tensor, "n"]) -> float:
-    """The lowest of the thresholds midway between distances, below all or at the last, with the most right answers."""
+    """The threshold with the most right answers: midway between distances, below all of them or at the last.
+
+    Of equally good ones it is the middle of the widest gap, which leaves most room on both sides for pairs to come.
+    """
     values, accepted, wrong = _steps(distances, same)
     right = torch.cat([wrong.new_zeros(1), accepted - wrong])
-    place = int(right.argmax())  # the first of equals
+    gaps = torch.cat([values.new_zeros(1), values.diff(), values.new_zeros(1)])  # one on either side is not measured
+    place = int(gaps.masked_fill(right < right.max(), -1).argmax())
     if place == 0:
         return below(values[0])
     if place == len(values):
         return values[-1].item()
-    middle = values[place - 1] + (values[place] - values[place - 1]) / 2
-    return (middle if middle < values[place] else values[place - 1]).item()
+    return _midway(values[place - 1], values[place])
 
 
 def _roc(distances: Float[Tensor, "n"], same: Bool[Tensor, "n"]) -> Roc:

@@ -47,7 +47,10 @@ class Match:
 
 @dataclass(frozen=True)
 class Versions:
-    """New vectors against new, new against old, old against old; then those of the control, if there is one."""
+    """New vectors against new, new against old, old against old; then those of the control, if there is one.
+
+    warnings: what limits the rates; every output shows them beside the rates.
+    """
 
     new: Match
     mixed: Match
@@ -55,6 +58,7 @@ class Versions:
     control: Match | None
     control_mixed: Match | None
     far: float
+    warnings: tuple[str, ...] = ()
 
     @property
     def pairs(self) -> int:
@@ -111,8 +115,8 @@ def compare_versions(
         require(len(old) == len(new), where, "old_labels", "be given when old has other rows than new", None)
     else:
         require_batch(where, old, old_labels)
-    of_new, of_mixed, of_old = compared_pairs(labels, old_labels, far=far, splits=splits, most=most, seed=seed)
-    kept = verification(distances(old, old, of_old), of_old.same, far=far, folds=of_old.split).threshold
+    of_new, of_mixed, of_old, doubts = compared_pairs(labels, old_labels, far=far, splits=splits, most=most, seed=seed)
+    kept = verification(distances(old, old, of_old), of_old.same, far=far, folds=of_old.split).limit
 
     def match(a: Tensor, b: Tensor, pairs: Pairs) -> Match:
         return _match(distances(a, b, pairs), pairs, far=far, kept=kept)
@@ -124,6 +128,7 @@ def compare_versions(
         control=None if control is None else match(control, control, of_new),
         control_mixed=None if control is None else match(control, old, of_mixed),
         far=far,
+        warnings=doubts,
     )
 
 
@@ -135,16 +140,16 @@ def compared_pairs(
     splits: int = SPLITS,
     most: int = MOST,
     seed: int = 0,
-) -> "tuple[Pairs, Pairs, Pairs]":
-    """The pairs new-new, new-old and old-old of `compare_versions`; refused if any cannot show the FAR."""
+) -> "tuple[Pairs, Pairs, Pairs, tuple[str, ...]]":
+    """Pairs new-new, new-old and old-old of `compare_versions`, and warnings; refused if any cannot show the FAR."""
     of_new = draw_pairs(labels, splits=splits, most=most, seed=seed)
     of_mixed = of_old = of_new
     if old_labels is not None:
         of_mixed = draw_pairs(labels, old_labels, splits=splits, most=most, seed=seed)
         of_old = draw_pairs(old_labels, splits=splits, most=most, seed=seed)
     fewest = min(int((~pairs.same).sum()) for pairs in (of_new, of_mixed, of_old))
-    require_shown("compare_versions", far, fewest, see="far_found and the errors", stacklevel=4)
-    return of_new, of_mixed, of_old
+    doubts = require_shown("compare_versions", far, fewest, see="far_found and the errors", stacklevel=4)
+    return of_new, of_mixed, of_old, doubts
 
 
 def _match(d: Float[Tensor, "n"], pairs: Pairs, *, far: float, kept: float) -> Match:

@@ -26,6 +26,11 @@ from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.segments import Network, require_finite
 
 KEY = "likewise"  # in the metadata of every file of ours
+USES = {  # what to do with a file of another kind
+    "network": "likewise evaluate",
+    "classifier": "likewise depth, likewise exits",
+    "checkpoint": "likewise train --resume",
+}
 BUILDERS: dict[str, Callable[..., Network]] = {
     **{builder.__name__: builder for builder in (nn1, nn2, nn3, nn4, nns1, nns2)},
     **{body: partial(embedder, body) for body in BODIES},
@@ -148,5 +153,8 @@ def load_tensors(path: Path | str, *, kind: str) -> tuple[dict[str, Tensor], dic
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, json.JSONDecodeError) as error:
         refuse(f"load_{kind}", "path", rule, repr(str(path)), str(error))
-    require(facts.get("kind") == kind, f"load_{kind}", "path", rule, repr(str(path)))
+    found = facts.get("kind")
+    if found in USES and found != kind:
+        refuse(f"load_{kind}", "path", f"be a {kind}", f"a {found}, {str(path)!r}", f"For a {found}: {USES[found]}.")
+    require(found == kind, f"load_{kind}", "path", rule, repr(str(path)))
     return tensors, facts

@@ -1,6 +1,7 @@
 """One feature map beside the forms it stands for: how far from its kernel, how far from softmax, how fast."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from likewise.attention import (
+    DenominatorWarning,
     Elu,
     FeatureMap,
     Fourier,
@@ -58,13 +60,17 @@ class Form:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The linear form first, then what it is measured against, then what is simpler than it."""
+    """The linear form first, then what it is measured against, then what is simpler than it.
+
+    warnings: what the linear form was warned of; every output shows it.
+    """
 
     features: str
     feature_dim: int
     shape: tuple[int, ...]
     causal: bool
     forms: tuple[Form, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def compare_random(
@@ -120,7 +126,10 @@ def compare(
     require(q.shape[-2] == k.shape[-2], "compare", "k", f"have q's length {q.shape[-2]}", tuple(k.shape))
 
     progress(0.0, "linear form")
-    linear, linear_seconds = _timed(lambda: linear_attention(q, k, v, features=features, causal=causal))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", DenominatorWarning)
+        linear, linear_seconds = _timed(lambda: linear_attention(q, k, v, features=features, causal=causal))
+    doubts = tuple(str(each.message) for each in seen)
     progress(0.1, "softmax")
     softmax, softmax_seconds = _timed(lambda: softmax_attention(q, k, v, causal=causal))
     progress(0.2, "Taylor map")
@@ -142,7 +151,7 @@ def compare(
         Form("mean of values", mean_seconds, None, _distance(mean, softmax)),
     )
     feature_dim = features.dim or q.shape[-1]
-    return Comparison(type(features).__name__, feature_dim, tuple(q.shape), causal, forms)
+    return Comparison(type(features).__name__, feature_dim, tuple(q.shape), causal, forms, doubts)
 
 
 def _kernel_blocks(

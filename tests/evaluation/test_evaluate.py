@@ -56,8 +56,9 @@ def test_all_pairs_of_drawn_people() -> None:
     assert int(found.histogram.different.sum()) == len(other) == found.rates.different
     accepted = sum(pair[0] <= found.rates.threshold for pair in other)
     assert found.independent.accepted == accepted <= 0.05 * len(other)
-    assert found.independent.threshold == found.interval.threshold == found.rates.threshold
-    assert found.interval.far == accepted / len(other)
+    assert found.independent.threshold == found.rates.threshold
+    assert found.interval.threshold == found.rates.limit
+    assert found.interval.far == sum(pair[0] <= found.rates.limit for pair in other) / len(other)
     assert found.interval.identities == 14
     wins = [(s[0] < o[0]) for s in same for o in other]
     assert found.roc.area == pytest.approx(sum(wins) / len(wins), abs=0.01)
@@ -177,7 +178,7 @@ def test_a_far_beyond_the_pairs_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^evaluate: far must be at least 3 / 60 different pairs; got 0.01\."):
         evaluate(Looking(), PREPARATION, some, protocol=Everyone(1), far=0.01)
     drawn = Everyone(1).draw(some.labels)
-    with pytest.raises(ValueError, match=r"^threshold_for: impostors must be at least 3 / far, 300; got 6\."):
+    with pytest.raises(ValueError, match=r"^evaluate: far must be at least 3 / 6 different pairs; got 0.01\."):
         evaluate(Looking(), PREPARATION, some, protocol=drawn, far=0.01)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -187,6 +188,16 @@ def test_a_far_beyond_the_pairs_is_refused() -> None:
         evaluate(Looking(), PREPARATION, some, worst=-1)
     with pytest.raises(ValueError, match=r"^evaluate: examples must not be empty; got 0\."):
         evaluate(Looking(), PREPARATION, some.take([]))
+
+
+def test_warnings_are_part_of_the_result() -> None:
+    some = drawn_people(6, 2)
+    found = evaluate(Looking(), PREPARATION, some, protocol=Everyone(1), far=0.1, trained_on=some.fingerprint)
+    seen, few = found.warnings
+    assert seen == "These are the images that the network was trained on: the rates say nothing of other people."
+    assert few == "evaluate: 60 different pairs are fewer than 30 / far, 300; see the interval."
+    assert found.to_json()["warnings"] == [seen, few]
+    assert evaluate(Looking(), PREPARATION, drawn_people(40, 3), protocol=Everyone(1), far=0.1).warnings == ()
 
 
 def test_too_many_images_to_cluster_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_val_of_everyone_is_the_mean_over_splits_of_all_pairs() -> None:
     assert 0.2 < found.val < 1
     assert (found.same, found.different) == (12 * 6, 48 * 47 // 2 - 72)
     d = (vectors[:, None] - vectors).square().sum(-1)[some.labels[:, None] != some.labels]
-    below, above = found.threshold * (1 - 1e-12), found.threshold * 1.02  # d is rounded otherwise
+    below, above = found.limit * (1 - 1e-12), found.limit * 1.02  # d is rounded otherwise
     assert (d <= below).double().mean() <= 0.05 < (d <= above).double().mean()
 
 
@@ -88,7 +88,8 @@ def test_a_list_is_judged_fold_by_fold() -> None:
         right = (d[mine] <= rest.accuracy_threshold) == drawn.same[mine]
         assert alone.accuracy == pytest.approx(right.double().mean().item())
         assert (alone.threshold, alone.accuracy_threshold) == (rest.threshold, rest.accuracy_threshold)
-        assert alone.val == pytest.approx((d[mine & drawn.same] <= rest.threshold).double().mean().item())
+        assert alone.limit == rest.limit
+        assert alone.val == pytest.approx((d[mine & drawn.same] <= rest.limit).double().mean().item())
         assert (alone.same, alone.different) == (int((mine & drawn.same).sum()), int((mine & ~drawn.same).sum()))
         assert math.isnan(alone.val_error)
 
@@ -99,7 +100,7 @@ def test_others_are_the_second_of_a_pair() -> None:
     found = judge(x, torch.tensor([0, 0, 1]), y, protocol=pairs, far=0.5)
     # 49 and 4 same, 2.25 and 12.25 different: one may be accepted.
     assert found.val == 0.5
-    assert found.threshold == pytest.approx(12.25)
+    assert (found.limit, found.threshold) == (pytest.approx(12.25), pytest.approx((4 + 12.25) / 2))
 
 
 def lists() -> Protocol:

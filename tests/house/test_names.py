@@ -115,6 +115,7 @@ NAMES = {
         "share_of",
         "shifted",
         "supported_far",
+        "table3",
         "table4",
         "table5",
         "table6",

@@ -51,10 +51,11 @@ def accuracy_at(d: list[float], same: list[bool], threshold: float) -> float:
 def test_one_fold_is_judged_on_its_own_pairs(pairs: tuple[Tensor, Tensor], far: float) -> None:
     d, same = pairs[0].tolist(), pairs[1].tolist()
     found = verification(*pairs, far=far, folds=1)
-    assert (found.val, found.far_found) == shares(d, same, found.threshold)
+    assert (found.val, found.far_found) == shares(d, same, found.limit)
+    assert shares(d, same, found.threshold)[0] == found.val
     assert found.far_found <= far
     # Nothing larger will do: the next distance up would break the bound.
-    higher = min(x for x in d if x > found.threshold)
+    higher = min(x for x in d if x > found.limit)
     assert shares(d, same, higher)[1] > far
     assert found.accuracy == pytest.approx(accuracy_at(d, same, found.accuracy_threshold))
     assert found.accuracy == pytest.approx(max(accuracy_at(d, same, x) for x in [-1.0, *d]))
@@ -78,7 +79,7 @@ def test_each_fold_is_judged_by_the_others(pairs: tuple[Tensor, Tensor], far: fl
     for name in range(folds):
         mine = torch.tensor([each == name for each in fold])
         rest = verification(distances[~mine], same[~mine], far=far, folds=1)
-        v, f = shares(distances[mine].tolist(), same[mine].tolist(), rest.threshold)
+        v, f = shares(distances[mine].tolist(), same[mine].tolist(), rest.limit)
         val, fars = [*val, v], [*fars, f]
         accuracy.append(accuracy_at(distances[mine].tolist(), same[mine].tolist(), rest.accuracy_threshold))
     assert (found.val, found.val_error) == pytest.approx(mean_and_error(val))
@@ -118,6 +119,39 @@ def test_a_threshold_holds_in_the_dtype_of_the_distances() -> None:
     assert (d <= found.threshold).tolist() == [True, False, False, False]
 
 
+@given(pair_lists(), FARS)
+def test_a_threshold_accepts_the_fewest_different_pairs_that_its_val_allows(
+    pairs: tuple[Tensor, Tensor], far: float
+) -> None:
+    d, same = pairs[0].tolist(), pairs[1].tolist()
+    found = verification(*pairs, far=far, folds=1)
+    # Every threshold there is, by its shares: the lowest FAR of those with the highest VAL within the bound.
+    kept = [(val, -wrong) for val, wrong in (shares(d, same, x) for x in [-1.0, *d]) if wrong <= far]
+    val, wrong = shares(d, same, found.threshold)
+    assert (val, -wrong) == max(kept) or val == 0
+
+
+def test_pairs_that_can_be_told_apart_are_not_confused_for_the_sake_of_a_far() -> None:
+    same = torch.arange(4000) < 2000
+    d = torch.where(same, torch.linspace(0, 0.4, 4000), torch.linspace(-0.3, 1.0, 4000))  # up to 0.2, and from 0.35
+    found = verification(d, same, far=0.02, folds=1)
+    assert int((d[~same] <= found.limit).sum()) == 40
+    assert ((d <= found.threshold) == same).all()
+    assert found.threshold == found.accuracy_threshold
+    low, high = d[same].max().item(), d[~same].min().item()
+    assert found.threshold == pytest.approx((low + high) / 2)
+
+
+def test_of_equally_accurate_thresholds_the_widest_gap_is_taken() -> None:
+    d = torch.tensor([0.1, 0.2, 0.25, 0.3, 0.9])
+    same = torch.tensor([True, False, True, True, False])
+    # Right: 3 of 5 below 0.2, 4 of 5 between 0.3 and 0.9.
+    assert verification(d, same, far=0.5, folds=1).accuracy_threshold == pytest.approx(0.6)
+    # Now 0.15 and 0.6 are equally good; the lowest is not the safest.
+    d, same = d[[0, 1, 3, 4]], same[[0, 1, 3, 4]]
+    assert verification(d, same, far=0.5, folds=1).accuracy_threshold == pytest.approx(0.6)
+
+
 def test_mean_and_error_are_those_of_the_statistics() -> None:
     values = [0.9, 0.92, 0.95]
     mean, error = mean_and_error(values)
@@ -141,9 +175,9 @@ def test_all_pairs_are_the_listed_pairs(batch: tuple[Tensor, Tensor], far: float
     found = all_pairs(x, labels, others, far=far, elements=elements)
     listed = verification(d, same, far=far, folds=1)
     assert (found.same, found.different) == (int(same.sum()), int((~same).sum()))
-    assert found.threshold == pytest.approx(listed.threshold, abs=1e-12)
+    assert found.limit == pytest.approx(listed.limit, abs=1e-12)
     # Distances of equal pairs are rounded differently here and there, which matters at a tie.
-    unsure = ((d - listed.threshold).abs() < 1e-12) & same
+    unsure = ((d - listed.limit).abs() < 1e-12) & same
     assert abs(found.val - listed.val) <= int(unsure.sum()) / found.same + 1e-12
     assert found.roc.val[-1] == found.val
     assert found.roc.far[-1] <= far

@@ -91,7 +91,7 @@ def test_each_comparison_is_verification_of_its_own_distances() -> None:
         expected = verification(distances(a, b, pairs), pairs.same, far=0.1, folds=pairs.split)
         match: Match = getattr(found, name)
         assert (match.val, match.rates.accuracy) == (expected.val, expected.accuracy)
-        threshold = expected.threshold if name == "old" else threshold
+        threshold = expected.limit if name == "old" else threshold
         assert match.val_kept == pytest.approx((d[pairs.same] <= threshold).double().mean().item())
         assert match.far_kept == pytest.approx((d[~pairs.same] <= threshold).double().mean().item())
     assert found.price is not None

@@ -59,9 +59,15 @@ def test_an_embedder_is_no_classifier_and_a_classifier_no_embedder(file: Path, t
     options = {"channels": 1, "embedding_dim": 5}
     network = build_network("resnet8", options)
     save_network(network, tmp_path / "other", name="resnet8", options=options, preparation=PREPARATION)
-    with pytest.raises(ValueError, match="load_classifier: path must be a classifier that likewise wrote"):
+    with pytest.raises(
+        ValueError,
+        match=r"load_classifier: path must be a classifier; got a network, .* For a network: likewise evaluate",
+    ):
         load_classifier(tmp_path / "other")
-    with pytest.raises(ValueError, match="load_network: path must be a network that likewise wrote"):
+    with pytest.raises(
+        ValueError,
+        match=r"load_network: path must be a network; got a classifier, .* For a classifier: likewise depth, likew",
+    ):
         load_network(file)
 
 
