@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field
 
 import likewise
 from likewise.claims import checking
-from likewise.claims.escaping import printable
 from likewise.claims.language.claim import VerdictName
 from likewise.claims.verdict import Verdict
+from likewise.text import printable
 
 FORMAT = Path(checking.__file__).with_name("format.md")
 SECONDS = 5.0  # for one claim, whatever it asks for

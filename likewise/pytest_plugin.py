@@ -93,7 +93,7 @@ class ClaimItem(pytest.Item):
 
     def runtest(self) -> None:
         """Pass, fail or skip as the verdict says."""
-        from likewise.claims.escaping import printable
+        from likewise.text import printable
 
         assert isinstance(self.parent, ClaimsFile)
         verdict = self.parent.verdict(self)

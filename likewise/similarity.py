@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from likewise.checks import require, require_count
+from likewise.progress import Progress, silent
 
 ELEMENTS = 1 << 19  # distances of one block: 4 MB in float64, about what a core's cache holds
 # Rows of a product of rows with themselves, of which only one half is taken. A multiple of 24, which BLAS takes at a
@@ -150,7 +151,7 @@ def nearest(
     exclude: Int64[Tensor, "N"] | None = None,
     centre: Float[Tensor, "K"] | None = None,
     support: int = SUPPORT,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Neighbours:
     """The k rows of y nearest to each row of x by (squared distance, index), exactly; all pairs are never held.
 
@@ -189,7 +190,7 @@ def nearest(
         if dtype is None:
             indices[left], squared[left] = _by_differences(some, y, k, hidden[left], support)
             break
-        tell = progress if number == 0 else None
+        tell = progress if number == 0 else silent
         candidates, bounds = _by_products(some, y, min(k + EXTRA, count), centre.to(dtype), support, tell)
         measured = _measured(some, y, candidates, support).masked_fill(candidates == hidden[left, None], torch.inf)
         order = measured.sort(dim=1, stable=True).indices[:, :k]
@@ -204,7 +205,7 @@ def _by_products(
     count: int,
     centre: Float[Tensor, "K"],
     support: int,
-    progress: Callable[[float], None] | None,
+    progress: Progress,
 ) -> tuple[Int64[Tensor, "n c"], Float64[Tensor, "n"]]:
     """The rows of y with the least lower bounds, by index, and a bound that all others keep."""
     if count == y.shape[0]:
@@ -232,8 +233,7 @@ def _by_products(
             places = torch.cat([where[rows], near.indices + start], dim=1)
             least[rows], order = values.topk(count, dim=1, largest=False)
             where[rows] = places.gather(1, order)
-        if progress:
-            progress(min(1.0, (start + support) / y.shape[0]))
+        progress(min(1.0, (start + support) / y.shape[0]), "nearest neighbours")
     others = least[:, -1].double() + squares
     others = others.masked_fill(~others.isfinite(), -torch.inf)  # what overflowed bounds nothing
     return where.sort(dim=1).values, others

@@ -22,8 +22,8 @@ from rich.console import Console
 from torch import Tensor
 
 from likewise.difficulty import Depths, PredictionDepth, depth_consistency, prediction_depth, rank_correlation
+from likewise.files import write_whole
 from likewise.networks import Network
-from likewise.reports.page import write_page
 from studies import mislabelled
 from studies.classifiers import CIFAR, FASHION, Pictures, Recipe, Say, cifar, fashion, trained
 from studies.lfw import filled
@@ -107,7 +107,7 @@ def asked(
     """Depths against all training images, of all test images and of some training images."""
     told: set[str] = set()
 
-    def progress(what: str, part: float) -> None:
+    def progress(done: float, what: str) -> None:
         if what not in told:
             told.add(what)
             say(f"{folder.name}: {what}")
@@ -220,7 +220,7 @@ def everything(folder: Path, out: Path, only_train: bool, parts: Sequence[str], 
             return asked(networks[half], known, new, rows, folder / f"depth-half{half}", say)
 
         found = mislabelled.suspected(networks, pictures, train.labels, halves, ask=ask, folder=folder)
-        write_page(out / "mislabelled.json", json.dumps(asdict(found), indent=1) + "\n")
+        write_whole(out / "mislabelled.json", json.dumps(asdict(found), indent=1) + "\n")
 
 
 def compared(out: Path) -> None:
@@ -228,7 +228,7 @@ def compared(out: Path) -> None:
     seeds = [each for each in read(out / "depth.jsonl") if each.data == "cifar"]
     if HUMAN and seeds:
         with numpy.load(HUMAN) as human:
-            write_page(out / "depth_human.json", json.dumps(doubts(human, seeds), indent=1) + "\n")
+            write_whole(out / "depth_human.json", json.dumps(doubts(human, seeds), indent=1) + "\n")
 
 
 def summary(out: Path) -> dict[str, Any]:
@@ -327,7 +327,7 @@ def main(
         return
     text = render(summary(out))
     if out == RESULTS:
-        write_page(PAGE, filled(PAGE.read_text(encoding="utf-8"), text, marks=MARKS))
+        write_whole(PAGE, filled(PAGE.read_text(encoding="utf-8"), text, marks=MARKS))
     console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 

@@ -38,10 +38,10 @@ from likewise.exits import (
     train_exits,
 )
 from likewise.exits.losses import LOSSES
+from likewise.files import write_whole
 from likewise.networks import Network
 from likewise.reports.exit_study import measure_exits
 from likewise.reports.exit_training import Plan, Prepared, Settled, accuracy, place_heads, settle
-from likewise.reports.page import write_page
 from likewise.training import Cosine
 from studies.classifiers import (
     CLASSES,
@@ -331,13 +331,13 @@ def main(
             return
         found = {"recipe": asdict(recipe), **measured(parts, networks, exits, settled, say)}
         out.mkdir(parents=True, exist_ok=True)
-        write_page(out / "early_exit.json", json.dumps(found, indent=1) + "\n")
+        write_whole(out / "early_exit.json", json.dumps(found, indent=1) + "\n")
     if not (out / "early_exit.json").is_file():
         console.print("No numbers are there yet: no page.")
         return
     found = json.loads((out / "early_exit.json").read_text(encoding="utf-8"))
     if out == RESULTS:
-        write_page(PAGE, filled(PAGE.read_text(encoding="utf-8"), render(found), marks=MARKS))
+        write_whole(PAGE, filled(PAGE.read_text(encoding="utf-8"), render(found), marks=MARKS))
     console.print(render(found), soft_wrap=True, highlight=False, markup=False)
 
 

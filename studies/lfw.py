@@ -22,8 +22,8 @@ from torch import Tensor
 
 from likewise.checks import require
 from likewise.data import Examples, Pair, Preparation, Protocol, held, lfw, lfw_protocol, pair_rows
+from likewise.files import write_whole
 from likewise.metric import mean_and_error, verification
-from likewise.reports.page import write_page
 from studies.lfw_faces import Recipe, canvases, embedded, trained
 from studies.lfw_textures import KINDS, learned, textures
 
@@ -253,7 +253,7 @@ def main(
         return
     tried = json.loads((RESULTS / "lfw_tried.json").read_text(encoding="utf-8"))
     if out == RESULTS:
-        write_page(PAGE, filled(PAGE.read_text(encoding="utf-8"), render(outcomes, tried)))
+        write_whole(PAGE, filled(PAGE.read_text(encoding="utf-8"), render(outcomes, tried)))
     console.print(render(outcomes, tried), soft_wrap=True, highlight=False, markup=False)
 
 

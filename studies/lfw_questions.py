@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from likewise.data import Examples, Preparation, held, lfw, lfw_protocol, pair_rows
+from likewise.files import write_whole
 from likewise.metric import CollapseError, CollapseGuard, cluster, cluster_scores, verification
-from likewise.reports.page import write_page
 from likewise.similarity import squared_distances
 from likewise.training import Classes, Cosine, EveryTriplet, Hardest, Harmonic, RandomTriplets, Record, SemiHard, train
 from studies import lfw as study
@@ -353,7 +353,7 @@ def main(
     region = render(shown, seconds_of(numbers))
     if out == study.RESULTS:
         page = study.PAGE.read_text(encoding="utf-8")
-        write_page(study.PAGE, study.filled(page, region, marks=(BEGIN, END)))
+        write_whole(study.PAGE, study.filled(page, region, marks=(BEGIN, END)))
     console.print(region, soft_wrap=True, highlight=False, markup=False)
 
 

@@ -17,11 +17,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from likewise.checks import require
+from likewise.files import write_whole
 from likewise.reports.combinations import BASELINE, MEAN, NOTHING, WIDEST
 from likewise.reports.facts import Facts, gather_facts
-from likewise.reports.formats import percent, short
 from likewise.reports.learning import Recipe
-from likewise.reports.page import write_page
 from likewise.reports.real_attention import (
     HALF,
     LOSS,
@@ -31,6 +30,7 @@ from likewise.reports.real_attention import (
     Subject,
     measure_real_attention,
 )
+from likewise.text import percent, short
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "studies/results"
@@ -212,10 +212,10 @@ def main(
                 progress=lambda done, doing: bar.update(task, completed=done, description=doing),
             )
         out.mkdir(parents=True, exist_ok=True)
-        write_page(out / "real_attention.json", to_json(result, facts))
+        write_whole(out / "real_attention.json", to_json(result, facts))
     draw(out / "real_attention.png", result)
     if out == RESULTS:
-        write_page(PAGE, filled(PAGE.read_text(encoding="utf-8"), render(result, facts)))
+        write_whole(PAGE, filled(PAGE.read_text(encoding="utf-8"), render(result, facts)))
     console.print(render(result, facts), soft_wrap=True, highlight=False, markup=False)
 
 

@@ -322,7 +322,9 @@ def test_embeddings_are_the_networks_outputs_in_evaluation_mode(faces: Path, tmp
     saved, some = load_network(tmp_path / "m.safetensors"), digits().take(range(11))
     assert saved.preparation.channels == 1
     parts: list[float] = []
-    found = embed_examples(saved.network.train(), saved.preparation, some, size=4, progress=parts.append)
+    found = embed_examples(
+        saved.network.train(), saved.preparation, some, size=4, progress=lambda done, _: parts.append(done)
+    )
     assert saved.network.training
     assert parts == [1 / 3, 2 / 3, 1.0]
     with torch.no_grad():

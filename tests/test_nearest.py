@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from likewise import similarity
+from likewise.progress import silent
 from likewise.similarity import nearest, smallest
 
 N, M, K = 7, 53, 5
@@ -110,7 +111,7 @@ def test_rows_may_come_from_elsewhere_than_a_tensor() -> None:
 
 def test_progress_is_told_up_to_the_end() -> None:
     parts: list[float] = []
-    nearest(draw(N, K), draw(M, K), k=1, support=20, progress=parts.append)
+    nearest(draw(N, K), draw(M, K), k=1, support=20, progress=lambda done, doing: parts.append(done))
     assert parts == [20 / M, 40 / M, 1.0]
 
 
@@ -124,7 +125,7 @@ def test_smallest_columns_are_those_of_a_stable_sort(rows: list[list[int]], k: i
 def test_the_lower_bound_holds_for_every_pair() -> None:
     """Candidates are those of least bound; the next bound must not exceed any distance that is left."""
     x, y = draw(31, 301), draw(211, 301)
-    candidates, bounds = similarity._by_products(x, y, 7, torch.zeros(301), similarity.SUPPORT, None)
+    candidates, bounds = similarity._by_products(x, y, 7, torch.zeros(301), similarity.SUPPORT, silent)
     squared = (x.double()[:, None] - y.double()).square().sum(-1)
     left = squared.scatter(1, candidates, torch.inf).amin(dim=1)
     assert (bounds <= left).all()

@@ -1,7 +1,7 @@
 """How far linear attention with each feature map is from softmax attention, head by head, on a caller's own q, k, v."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import torch
@@ -19,6 +19,7 @@ from likewise.attention.prefix import Prefix, finite
 from likewise.attention.problem import Problem
 from likewise.attention.random_features import Hyperbolic, Positive, RandomFeatures
 from likewise.checks import require, require_count
+from likewise.progress import Progress, silent
 from likewise.similarity import wide
 
 WIDTHS = (64, 128, 256)
@@ -28,7 +29,6 @@ WINDOW = 64
 TAYLOR_WIDTH = 2145
 PAIRS = 2**22  # similarities of sampled rows that exist at a time: 32 MB in float64
 
-Progress = Callable[[float, str], None]
 Windows = tuple[int | None, ...]
 
 
@@ -81,7 +81,7 @@ def diagnose(
     exact_within: int | None = None,
     rows: int = 256,
     generator: Generator | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Diagnosis:
     """sum |out - softmax|^2 / sum |softmax|^2 of every head and map, what explains it, what it costs, what to use.
 
@@ -124,7 +124,7 @@ def diagnose(
         chosen = _sample(where, counted, rows, generator)
         part = None if mask is None else mask[some]
         case = Case(q[some], k[some], v[some], part, causal, chosen, counted[some][:, chosen])
-        return _measured(case, maps, windows, scale, wanted_error, held_out, progress or (lambda done, doing: None))
+        return _measured(case, maps, windows, scale, wanted_error, held_out, progress)
 
 
 def _measured(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from likewise.attention.features import FeatureMap
+from likewise.text import aligned
 
 REFUSAL = "do not linearise this head"
 
@@ -102,7 +103,7 @@ class Diagnosis:
             baselines = number(head.mean_of_values_error), number(head.taylor_error)
             verdict = "no" if head.advice.map is None else "yes"
             rows.append((str(head.head), *baselines, head.shown.label, *cells(head.shown), verdict))
-        return f"{self.summary}\n{aligned(rows)}"
+        return f"{self.summary}\n{aligned(rows, left=(rows[0].index('map'), rows[0].index('linearise')))}"
 
     __repr__ = __str__
 
@@ -161,20 +162,3 @@ def number(value: float) -> str:
     ('0.12', '1.2e+03', '3e-07')
     """
     return f"{value:.2g}"
-
-
-def aligned(rows: list[tuple[str, ...]]) -> str:
-    """Rows of text in columns, words to the left and numbers to the right.
-
-    >>> print(aligned([("map", "error"), ("Elu", "0.5"), ("Taylor", "0.25")]))
-    map     error
-    Elu       0.5
-    Taylor   0.25
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    words = {i for i, heading in enumerate(rows[0]) if heading in ("map", "linearise")}
-    lines = (
-        "  ".join(c.ljust(w) if i in words else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-        for row in rows
-    )
-    return "\n".join(line.rstrip() for line in lines)

@@ -11,7 +11,7 @@ from typing import Self
 
 from jaxtyping import Bool, Float
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from likewise.attention.chunks import attend_causally
@@ -25,6 +25,7 @@ from likewise.attention.prefix import Prefix
 from likewise.attention.problem import Problem
 from likewise.attention.workspace import own_dtypes
 from likewise.checks import refuse, require, require_count
+from likewise.files import write_whole
 from likewise.similarity import wide
 
 FORMAT = "likewise.LinearState/2"
@@ -188,7 +189,7 @@ class LinearState:
         return sum({id(tensor): tensor.nbytes for tensor in self._tensors().values()}.values())
 
     def save(self, path: str | Path) -> None:
-        """Write the state to a safetensors file, with the id of the projection that it was made with."""
+        """Write the state to a safetensors file, whole or not at all, with the id of the projection it is of."""
         facts = {name: getattr(self, name) for name in ("batch", "kv_heads", "value_dim", "lag", "exact_within")}
         metadata = {
             "format": FORMAT,
@@ -197,7 +198,7 @@ class LinearState:
             "facts": json.dumps(facts),
         }
         tensors = {name: x.detach().contiguous() for name, x in self._tensors().items() if not name.startswith("whole")}
-        save_file(tensors, path, metadata)
+        write_whole(path, save(tensors, metadata))
 
     @classmethod
     def load(cls, path: str | Path, features: FeatureMap) -> Self:

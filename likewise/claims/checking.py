@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from likewise.claims.language.tokens import Unparsed
 from likewise.claims.pool import SHARE, Kind, Late, shared_pool
 from likewise.claims.registry import names_code, needs_torch, programs_of, registered_here
 from likewise.claims.verdict import Verdict
+from likewise.progress import Progress, silent
 
 CEILING = 60.0  # seconds a claim may ask for, unless the caller says otherwise
 
@@ -61,7 +62,7 @@ def check_claims(
     budget: float | None = None,
     allow_code: bool = False,
     strict: bool = False,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress = silent,
 ) -> list[Verdict]:
     """Decide many claims at once, in worker processes; the verdicts come in the order of the claims.
 
@@ -77,8 +78,7 @@ def check_claims(
         each = asked[places[number]]
         verdicts[places[number]] = _verdict(each, found, strict)
         done[0] += 1
-        if progress:
-            progress(done[0] / len(places), each.stated.id)
+        progress(done[0] / len(places), each.stated.id)
 
     done = [0]
     questions = [asked[place].question(allow_code) for place in places]

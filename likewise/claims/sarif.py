@@ -6,9 +6,9 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import likewise
-from likewise.claims.escaping import printable
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
+from likewise.text import printable
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 RULES = {

@@ -103,9 +103,9 @@ def diagnose_heads(
     as_json: Json = False,
 ) -> None:
     """Say of every head what replacing softmax by features costs, and which map to take, if any."""
+    from likewise.files import require_place, write_whole
     from likewise.reports.diagnosis import as_json as to_json
     from likewise.reports.diagnosis import diagnose_file, diagnosis_picture
-    from likewise.reports.page import require_place, write_page
 
     if picture is not None:
         require_place("attention diagnose", picture)
@@ -114,7 +114,7 @@ def diagnose_heads(
             file, causal=causal, wanted_error=wanted_error, exact_within=exact_within, seed=seed, progress=progress
         )
     if picture is not None:
-        write_page(picture, diagnosis_picture(result))
+        write_whole(picture, diagnosis_picture(result))
     if as_json:
         print(json.dumps(to_json(result), allow_nan=False))
         return

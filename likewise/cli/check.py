@@ -63,10 +63,10 @@ def check(
             stated, seed=seed, budget=seconds, allow_code=allow_code, strict=strict, progress=progress
         )
     if annotate is not None:
+        from likewise.files import write_whole
         from likewise.reports.annotation import annotated
-        from likewise.reports.page import write_page
 
-        write_page(annotate, annotated(text, stated, verdicts, title=Path(files[0]).name))
+        write_whole(annotate, annotated(text, stated, verdicts, title=Path(files[0]).name))
     if as_json:
         print(json.dumps(_plain(stated, verdicts, catalogue)))
     elif as_sarif:
@@ -92,7 +92,8 @@ def _require_options(
     require(not (as_json and as_sarif), "check", "the output", "be one of --json and --sarif", "both")
     require(bool(files) != catalogue, "check", "files", "be given, or else --catalogue", "both" if files else "neither")
     if annotate is not None:
-        from likewise.reports.page import require_packages, require_place
+        from likewise.files import require_place
+        from likewise.page import require_packages
 
         one = len(files) == 1 and (files[0] == "-" or Path(files[0]).suffix.lower() in (".md", ".markdown"))
         require(one, "check", "--annotate", "have one Markdown file", " ".join(files) or "none")

@@ -47,8 +47,9 @@ def depth(
     the module and a likewise.data.Preparation. Options --again and --checkpoints may be given several times.
     """
     from likewise.difficulty import write_depth
+    from likewise.files import require_place, write_whole
+    from likewise.page import require_packages
     from likewise.reports.difficulty import plan_study, study_depth
-    from likewise.reports.page import require_packages, require_place, write_page
 
     if out is not None:
         require_packages("depth", "jinja2")
@@ -77,7 +78,7 @@ def depth(
     if out is not None:
         from likewise.reports.difficulty_page import depth_page
 
-        write_page(out, depth_page(found))
+        write_whole(out, depth_page(found))
     if as_json:
         print(json.dumps(_facts(found) | {"report": out and str(out), "csv": csv and str(csv)}, allow_nan=False))
     else:

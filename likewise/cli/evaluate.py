@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from likewise.checks import require
-from likewise.cli.terminal import Json, aligned, examples, progress_bar
+from likewise.cli.terminal import Json, examples, progress_bar
 from likewise.cli.train import STOPPED, interruptible
+from likewise.text import aligned
 
 if TYPE_CHECKING:
     from likewise.data import Examples
@@ -134,7 +135,8 @@ def evaluate(
 
 def _require_page(out: Path | None) -> None:
     if out is not None:
-        from likewise.reports.page import require_packages, require_place
+        from likewise.files import require_place
+        from likewise.page import require_packages
 
         require_packages("evaluate --out", "jinja2")
         require_place("evaluate --out", out)
@@ -237,13 +239,13 @@ def _show(
     as_json: bool,
 ) -> None:
     if out is not None:
+        from likewise.files import write_whole
         from likewise.reports.evaluation import evaluation_page
         from likewise.reports.facts import gather_facts
-        from likewise.reports.page import write_page
 
         about = [("network", f"{saved.name}, {saved.hash[:12]}"), ("", gather_facts(()).day)]
         title = f"{model.name} on {some.title if some else Path(data).name}"
-        write_page(out, evaluation_page(found, some, title=title, tables=tables, about=about))
+        write_whole(out, evaluation_page(found, some, title=title, tables=tables, about=about))
     if as_json:
         result: dict[str, Any] = {"network": str(model), "hash": saved.hash, **(found.to_json() if found else {})}
         result["tables"] = [table.to_json() for table in tables]

@@ -72,11 +72,12 @@ def exits(
     all, and Ctrl-C leaves only what --folder keeps.
     """
     from likewise.exits import save_exits
+    from likewise.files import require_place
+    from likewise.page import require_packages
     from likewise.reports.exit_page import exits_json, write_exits
     from likewise.reports.exit_study import require_enough, study_exits
     from likewise.reports.exit_training import Plan
     from likewise.reports.facts import gather_facts
-    from likewise.reports.page import require_packages, require_place
 
     require_packages("exits", "jinja2")
     require_place("exits", out)
@@ -172,7 +173,7 @@ def remarks(halves: "Halves", *, trained_on: str | None, known: bool, facts: "Fa
 
 def show(study: "ExitStudy", out: Path, save: Path | None) -> None:
     """A table and the answer."""
-    from likewise.reports.formats import seconds
+    from likewise.text import seconds
 
     for note in study.notes:
         print(note)

@@ -1,4 +1,4 @@
-"""What verbs share: --json, examples under their help, columns, functions and networks of a file, a progress bar."""
+"""What verbs share: --json, examples under their help, functions and networks of a file, a progress bar."""
 
 import importlib.util
 import inspect
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from likewise.checks import refuse, require
+from likewise.progress import Progress
 
 if TYPE_CHECKING:
     from torch import nn
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 else:
     Context = typer.Context.__base__  # what typer passes is no typer.Context but what that is made from
 
-__all__ = ["Context", "Json", "aligned", "examples", "function_of", "own_network", "progress_bar"]
+__all__ = ["Context", "Json", "examples", "function_of", "own_network", "progress_bar"]
 
 PATIENCE = 2.0  # seconds of silence before a progress bar shows
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -29,13 +30,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 def examples(*lines: str) -> str:
     """The end of a help page."""
     return "Examples:\n\n" + "\n\n".join(lines)
-
-
-def aligned(rows: list[list[str]]) -> str:
-    """Columns, the first to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
-    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def function_of(text: str, where: str, name: str) -> Callable[..., Any]:
@@ -70,13 +64,13 @@ def own_network(text: str, where: str, some: "Examples") -> "tuple[nn.Module, Pr
 
 
 @contextmanager
-def progress_bar(*, shown: bool = True) -> Generator[Callable[[float, str], None], None, None]:
+def progress_bar(*, shown: bool = True) -> Generator[Progress, None, None]:
     """Yield `progress(done, doing)`; work that takes longer than PATIENCE shows a bar, on stderr and in a terminal."""
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
-    bar = Progress(console=console, transient=True, disable=not (shown and console.is_terminal))
+    bar = Bar(console=console, transient=True, disable=not (shown and console.is_terminal))
     task = bar.add_task("", total=1.0)
     late = threading.Timer(PATIENCE, bar.start)
     late.daemon = True

@@ -201,12 +201,12 @@ def _size(text: str | None) -> tuple[int, int] | None:
 
 def _draw(records: "Sequence[Record]", title: str, out: Path) -> Path:
     """The learning curve beside a network."""
-    from likewise.networks.weights import write_whole
+    from likewise.files import write_whole
     from likewise.reports.curves import learning_curve
     from likewise.training import beside
 
     picture = beside(out, "svg")
-    write_whole(picture, learning_curve(records, title=title).encode())
+    write_whole(picture, learning_curve(records, title=title))
     return picture
 
 

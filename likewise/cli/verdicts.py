@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from likewise.claims.escaping import printable
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
 from likewise.programs.rows import Row, rows, totals
+from likewise.text import printable
 
 TOTALS = """\
 {decided} of {rows} rows are decided by engines as the catalogue has them; {listed} more are listed with the reason.

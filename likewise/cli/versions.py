@@ -1,7 +1,8 @@
 """New vectors against old ones, as lines and as JSON."""
 
-import math
 from typing import TYPE_CHECKING, Any
+
+from likewise.files import finite
 
 if TYPE_CHECKING:
     from likewise.metric import Match, Versions
@@ -60,4 +61,4 @@ def _row(match: "Match") -> dict[str, float | int | None]:
         "far_kept": match.far_kept,
         "pairs": match.pairs,
     }
-    return {name: value if math.isfinite(value) else None for name, value in numbers.items()}  # JSON has no nan
+    return finite(numbers)

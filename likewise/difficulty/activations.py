@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from likewise.checks import require
 from likewise.difficulty.labelled import Digest, Labelled
 from likewise.difficulty.taps import Tap, Taps
+from likewise.progress import Progress
 from likewise.similarity import wide
 
 GATHERED = 256  # rows of a file that are picked at a time
@@ -98,7 +99,7 @@ def capture(
     layout: Layout,
     wanted: Sequence[str],
     files: Mapping[str, Path],
-    progress: Callable[[float], None],
+    progress: Progress,
 ) -> Activations:
     """Run the model once over the set and keep the wanted layers: in their file if they have one, else in memory."""
     stores: dict[str, Stored] = {}
@@ -124,7 +125,7 @@ def capture(
                         sums[name] += feature.sum(0, dtype=torch.float64)
                         _put(stores[name], rows, feature, handles.get(name))
                 done += len(inputs)
-                progress(done / len(data))
+                progress(done / len(data), "forward pass")
     finally:
         for handle in handles.values():
             handle.close()

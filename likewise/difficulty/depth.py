@@ -1,7 +1,6 @@
 """Prediction depth: from which layer on do the nearest training examples say what the network says."""
 
 import hashlib
-import json
 import platform
 import tempfile
 import time
@@ -22,9 +21,11 @@ from likewise.difficulty.keeping import Keeping, described
 from likewise.difficulty.labelled import Labelled, labelled
 from likewise.difficulty.plan import MAX_MEMORY, Plan, plan_layers
 from likewise.difficulty.results import Curve, Depths, PredictionDepth
-from likewise.difficulty.sweep import TEST, TRAIN, Answered, Job, Progress, Queries, sweep
+from likewise.difficulty.sweep import TEST, TRAIN, Answered, Job, Queries, sweep
 from likewise.difficulty.taps import Tap
+from likewise.files import json_hash
 from likewise.networks.weights import weights_hash
+from likewise.progress import Progress, silent
 
 SAMPLE = 1000
 CONVENTIONS = {
@@ -77,7 +78,7 @@ def prediction_depth(
     sample: int = SAMPLE,
     max_memory: int = MAX_MEMORY,
     folder: Path | str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> PredictionDepth:
     """1 + the last probe whose k nearest training examples vote otherwise than the network; 0 if none does.
 
@@ -89,7 +90,7 @@ def prediction_depth(
     further k, from the same neighbours. layers: as for `Taps`. train_rows: which training examples are queries, all
     unless given. sample: how many of each set are asked at every probe, for the curves. max_memory: bytes, kept to by
     putting activations on disk. folder: where they go and where finished layers stay, so that the same call goes on
-    after an interruption. progress: told what is being done and which part of it is done.
+    after an interruption.
 
     >>> blobs = torch.tensor([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
     >>> model = nn.Sequential(nn.Linear(1, 2)).eval()
@@ -106,10 +107,9 @@ def prediction_depth(
     plan = _planned(sets, ks, layout, max_memory)
     settings = _settings(ks, layers, layout, train_rows, sample)
     fingerprint = _fingerprint(model, sets, settings)
-    tell = progress or (lambda what, part: None)
     with _keeping(folder) as keeping:
         keeping.claim(fingerprint, settings)
-        found = sweep(Job(model, layers, layout, plan, ks, keeping, tell), sets)
+        found = sweep(Job(model, layers, layout, plan, ks, keeping, progress), sets)
     depths = {which: _depths(sets[which], answered, ks, layout) for which, answered in found.sets.items()}
     return PredictionDepth(
         tuple(layout.widths),
@@ -244,7 +244,7 @@ def _fingerprint(model: nn.Module, sets: dict[str, Queries], settings: dict[str,
         "model": weights_hash(model.state_dict(), {"model": repr(model)}),
         "version": likewise.__version__,
     }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return json_hash(facts)
 
 
 @contextmanager

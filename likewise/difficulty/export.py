@@ -14,7 +14,7 @@ from torch import Tensor
 from likewise.checks import refuse, require
 from likewise.difficulty.plan import LayerPlan, Plan
 from likewise.difficulty.results import Curve, Depths, PredictionDepth, Reads
-from likewise.networks.weights import write_whole
+from likewise.files import write_whole
 
 KIND = "likewise prediction depth"
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from likewise.checks import require
 from likewise.difficulty.activations import Activations, Layout, OnDisk
-from likewise.networks.weights import load_tensors, save_tensors, write_whole
+from likewise.files import write_whole
+from likewise.networks.weights import load_tensors, save_tensors
 
 Answers = dict[str, tuple[Bool[Tensor, "N"], Int64[Tensor, "k n"]]]  # of each set: who was asked, and the votes
 
@@ -38,7 +39,7 @@ class Keeping:
             require(held == fingerprint, "prediction_depth", "folder", f"hold the run {fingerprint[:12]}", held, hint)
         else:
             text = json.dumps({"fingerprint": fingerprint, "settings": dict(settings)}, indent=1, sort_keys=True)
-            write_whole(path, text.encode())
+            write_whole(path, text)
 
     def activations_path(self, which: str, number: int) -> Path:
         """Where a layer's activations of one set go."""

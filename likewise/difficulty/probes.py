@@ -1,6 +1,6 @@
 """Probes: what the nearest training examples say of an example, at one layer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float64, Int64
@@ -9,6 +9,7 @@ from torch import Tensor
 from likewise.checks import require
 from likewise.difficulty.activations import Stored
 from likewise.difficulty.plan import LayerPlan
+from likewise.progress import Progress, parts
 from likewise.similarity import nearest
 
 CELLS = 1 << 22  # examples x classes whose votes are counted at a time
@@ -53,7 +54,7 @@ def probe(
     centre: Float64[Tensor, "_"],
     plan: LayerPlan,
     same: bool,
-    progress: Callable[[float], None],
+    progress: Progress,
 ) -> tuple[Int64[Tensor, "k n"], int]:
     """Votes of the training examples nearest to some queries; and for how many single precision did not settle them.
 
@@ -61,6 +62,7 @@ def probe(
     """
     votes, recomputed = [], 0
     blocks = rows.split(plan.queries)
+    steps = parts(progress, len(blocks))
     for number, some in enumerate(blocks if len(rows) else ()):
         found = nearest(
             queries[some],
@@ -69,9 +71,9 @@ def probe(
             exclude=some if same else None,
             centre=centre,
             support=plan.support,
-            progress=lambda part, number=number: progress((number + part) / len(blocks)),
+            progress=steps[number],
         )
         votes.append(vote(labels[found.indices], ks=ks, classes=classes))
         recomputed += found.recomputed
-        progress((number + 1) / len(blocks))
+        steps[number](1.0, "nearest neighbours")
     return torch.cat(votes, dim=1) if votes else torch.zeros(len(ks), 0, dtype=torch.int64), recomputed

@@ -1,6 +1,6 @@
 """All probes, from the softmax towards the input; an example that a probe contradicts is asked no further."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxtyping import Bool, Int64
@@ -13,9 +13,9 @@ from likewise.difficulty.plan import Plan
 from likewise.difficulty.probes import probe
 from likewise.difficulty.results import Reads
 from likewise.difficulty.taps import Tap
+from likewise.progress import Progress, part, parts
 
 TRAIN, TEST = "train", "test"
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +66,14 @@ def sweep(job: Job, sets: Mapping[str, Queries]) -> Swept:
     probes = job.plan.layers
     kept = [job.keeping.load_votes(number) for number in range(len(probes))]
     left = [layer.name for layer, found in zip(probes, kept, strict=True) if found is None]
-    made = {which: _forward(job, which, each.data, left) for which, each in sets.items()}
+    steps = iter(parts(job.progress, len(sets) * (1 + len(probes))))
+    made = {which: _forward(job, which, each.data, left, next(steps)) for which, each in sets.items()}
     alive = {which: each.wanted.repeat(len(job.ks), 1) for which, each in sets.items()}
     votes = {which: made[which].predicted.repeat(len(job.ks), len(probes), 1) for which in sets}
     support, short, sample, recomputed = len(sets[TRAIN].data), 0, 0, 0
     for number, layer in reversed(list(enumerate(probes))):
-        answers, again = kept[number] or _ask(job, number, sets, made, alive)
+        turns = {which: next(steps) for which in sets}
+        answers, again = kept[number] or _ask(job, number, sets, made, alive, turns)
         recomputed += again
         for which, (asked, said) in answers.items():
             unsettled = alive[which].any(dim=0)
@@ -84,7 +86,7 @@ def sweep(job: Job, sets: Mapping[str, Queries]) -> Swept:
     return Swept(answered, Reads(short, sample, full), recomputed)
 
 
-def _forward(job: Job, which: str, data: Labelled, wanted: Sequence[str]) -> Activations:
+def _forward(job: Job, which: str, data: Labelled, wanted: Sequence[str], progress: Progress) -> Activations:
     """The activations of a set, from an earlier run if they are all there."""
     found = job.keeping.load_activations(which, len(data), job.layout, wanted)
     if found is not None:
@@ -101,7 +103,7 @@ def _forward(job: Job, which: str, data: Labelled, wanted: Sequence[str]) -> Act
         layout=job.layout,
         wanted=wanted,
         files=files,
-        progress=lambda part: job.progress(f"forward pass, {which}", part),
+        progress=part(progress, 0.0, 1.0, f"forward pass, {which}"),
     )
     job.keeping.save_activations(which, made)
     return made
@@ -113,6 +115,7 @@ def _ask(
     sets: Mapping[str, Queries],
     made: Mapping[str, Activations],
     alive: Mapping[str, Bool[Tensor, "k _"]],
+    progress: Mapping[str, Progress],
 ) -> tuple[Answers, int]:
     """One probe's answers, and how many of them single precision did not settle."""
     name, support = job.plan.layers[number].name, made[TRAIN]
@@ -130,7 +133,7 @@ def _ask(
             centre=support.sums[name] / len(support.predicted),
             plan=job.plan.layers[number],
             same=which == TRAIN,
-            progress=lambda part, which=which: job.progress(f"{name}, {which}", part),
+            progress=part(progress[which], 0.0, 1.0, f"{name}, {which}"),
         )
         answers[which] = (asked, said)
         recomputed += again

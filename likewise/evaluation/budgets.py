@@ -15,8 +15,8 @@ from likewise.data import Examples
 from likewise.evaluation.evaluating import Embedding, embed_subject
 from likewise.evaluation.judging import judge, supported_far
 from likewise.evaluation.protocols import Everyone, Listed
-from likewise.evaluation.results import json_numbers
 from likewise.evaluation.sweeps import Row, Table, row
+from likewise.files import finite
 from likewise.metric import CollapseError
 from likewise.networks import load_network
 from likewise.training import Diverged, Plan, Record, beside, checkpoint_settings, fit
@@ -169,7 +169,7 @@ def _filled(
                 return replace(table, finished=False)
             known[key] = found
             with file.open("a") as log:
-                log.write(json.dumps({"key": key, **json_numbers(asdict(found))}) + "\n")
+                log.write(json.dumps({"key": key, **finite(asdict(found))}) + "\n")
         table = replace(table, rows=(*table.rows, known[key]))
     return table
 

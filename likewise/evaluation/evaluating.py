@@ -1,6 +1,5 @@
 """One call from a network and images to all that is worth knowing of how it tells people apart."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -28,6 +27,7 @@ from likewise.metric import (
 from likewise.metric.rates import allowed, require_shown
 from likewise.metric.surveying import bin_width, binned
 from likewise.networks import Network
+from likewise.progress import Progress, part, parts, silent
 from likewise.similarity import squared_distances
 from likewise.training import Embedded, embed_examples
 
@@ -36,8 +36,6 @@ FINE = 16  # thresholds in each, at which the curve is known
 MOST_CLUSTERED = 15_000  # images: their distances are held twice, 0.9 GB each
 SEEN = "These are the images that the network was trained on: the rates say nothing of other people."
 TAIL, LEAST = 4, 100_000  # of the smallest distances the bootstrap sees so many times the FAR, or at least so many
-
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,7 @@ def evaluate(
     worst: int = 12,
     workers: int = 0,
     trained_on: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Evaluation:
     """Accuracy, VAL at a FAR, the curve, thresholds with what supports them, 8-bit templates and the worst pairs.
 
@@ -72,19 +70,17 @@ def evaluate(
     one that the number of pairs cannot show is refused. mirror: the embedding of an image is the mean of its own and
     its mirror image's, of length 1. clusters: find the people without their names too, at the threshold for `far`.
     worst: how many of each kind of wrong pairs. trained_on: `Examples.fingerprint` of the training images, if it is
-    known; that these are the same is then a warning of the result. progress: told the part that is done, from 0 to 1,
-    and what is done.
+    known; that these are the same is then a warning of the result.
     """
     require_count("evaluate", "worst", worst, least=0)
-    tell = progress or (lambda done, doing: None)
     embedding = Embedding(network, preparation, mirror, workers)
-    subject = embed_subject(embedding, some, protocol or Everyone(), lambda done: tell(0.8 * done, "embedding images"))
-    tell(0.8, "judging pairs")
+    subject = embed_subject(embedding, some, protocol or Everyone(), part(progress, 0.0, 0.8))
+    progress(0.8, "judging pairs")
     far = supported_far(subject.labels, protocol=subject.protocol) if far is None else far
     rates, curve = rates_and_curve(subject.vectors, subject.labels, protocol=subject.protocol, far=far)
     small = restored(quantised(subject.vectors)).to(subject.vectors)
     after = judge(small, subject.labels, protocol=subject.protocol, far=far)
-    tell(0.9, "looking for the worst pairs")
+    progress(0.9, "looking for the worst pairs")
     view = _of_list if isinstance(subject.protocol, Listed) else _of_everyone
     doubts = require_shown("evaluate", far, _calibrating(subject.protocol, rates), see="the interval")
     seen = (SEEN,) if trained_on == some.fingerprint else ()
@@ -113,18 +109,17 @@ class Embedding:
     mirror: bool = False
     workers: int = 0
 
-    def __call__(self, images: Examples, tell: Callable[[float], None] | None = None) -> Embedded:
+    def __call__(self, images: Examples, progress: Progress = silent) -> Embedded:
         """Embed each image once (and its mirror image once)."""
-        tell = tell or (lambda done: None)
-        parts = 2 if self.mirror else 1
-        found = self._embedded(images, lambda done: tell(done / parts))
         if not self.mirror:
-            return found
-        turned = self._embedded(shifted(images, self.preparation, Mirror()), lambda done: tell((1 + done) / parts))
+            return self._embedded(images, progress)
+        first, second = parts(progress, 2)
+        found = self._embedded(images, first)
+        turned = self._embedded(shifted(images, self.preparation, Mirror()), second)
         return replace(found, vectors=torch.nn.functional.normalize(found.vectors + turned.vectors))
 
-    def _embedded(self, images: Examples, tell: Callable[[float], None]) -> Embedded:
-        found = embed_examples(self.network, self.preparation, images, workers=self.workers, progress=tell)
+    def _embedded(self, images: Examples, progress: Progress) -> Embedded:
+        found = embed_examples(self.network, self.preparation, images, workers=self.workers, progress=progress)
         return replace(found, vectors=found.vectors.cpu())
 
 
@@ -132,13 +127,13 @@ def embed_subject(
     embedding: Embedding,
     some: Examples,
     protocol: Listed | Everyone,
-    tell: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Subject:
     """Embed what a protocol needs, each image once."""
     used = protocol.rows.unique().tolist() if isinstance(protocol, Listed) else range(len(some))
     images = some.take(used)
     require(len(images) > 0, "evaluate", "examples", "not be empty", 0)
-    found = embedding(images, tell)
+    found = embedding(images, progress)
     left_out = 0
     if isinstance(protocol, Listed):
         place = torch.full((len(some),), -1, dtype=torch.int64)

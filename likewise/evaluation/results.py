@@ -1,6 +1,5 @@
 """What an evaluation found."""
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from likewise.data import Skipped
 from likewise.evaluation.judging import Rates
+from likewise.files import finite
 from likewise.metric import Bootstrapped, ClusterScores, Roc, Threshold
 
 UNIT = "squared Euclidean distance"
@@ -88,20 +88,7 @@ class Evaluation:
             "worst_different": [asdict(pair) for pair in self.worst_different],
             "skipped": [file._asdict() for file in self.skipped],
         }
-        return json_numbers(found)
-
-
-def json_numbers(found: Any) -> Any:
-    """The same with None for nan and infinity, which JSON does not have.
-
-    >>> json_numbers({"a": [1.0, float("nan")], "b": ("c", 2)})
-    {'a': [1.0, None], 'b': ['c', 2]}
-    """
-    if isinstance(found, dict):
-        return {name: json_numbers(value) for name, value in found.items()}
-    if isinstance(found, list | tuple):
-        return [json_numbers(value) for value in found]
-    return None if isinstance(found, float) and not math.isfinite(found) else found
+        return finite(found)
 
 
 def thinned(roc: Roc, points: int = POINTS) -> Roc:

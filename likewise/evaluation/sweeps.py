@@ -12,13 +12,14 @@ from torch import Tensor
 from likewise.checks import require
 from likewise.cost import cost
 from likewise.data import Examples, Preparation, held
-from likewise.evaluation.evaluating import Embedding, Progress, embed_subject
+from likewise.evaluation.evaluating import Embedding, embed_subject
 from likewise.evaluation.judging import Rates, judge, pair_distances_of, supported_far
 from likewise.evaluation.protocols import Everyone, Listed
-from likewise.evaluation.results import json_numbers
 from likewise.evaluation.shifts import Brightness, Cover, Gamma, Jpeg, Move, Resolution, Shift, Turn, shifted
+from likewise.files import finite
 from likewise.metric import shares_at
 from likewise.networks import Network
+from likewise.progress import Progress, part, parts, silent
 
 HELD = 1 << 30  # bytes of images that are decoded once and kept; more are read anew for every row
 
@@ -84,7 +85,7 @@ class Table:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON has it."""
-        return json_numbers(asdict(self))
+        return finite(asdict(self))
 
 
 def table3(
@@ -95,7 +96,7 @@ def table3(
     far: float | None = None,
     mirror: bool = False,
     workers: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Table:
     """VAL at a FAR of several networks on the same images, beside the multiply-adds of each for one image.
 
@@ -105,15 +106,11 @@ def table3(
     Paper: Schroff et al. 2015, Table 3 and Figure 4: VAL 87.9 for NN1 (1.6 billion) down to 51.9 for NNS2 (20 million).
     """
     require(len(networks) > 0, "table3", "networks", "hold at least one", "none")
-    protocol, tell = protocol or Everyone(), progress or (lambda done, doing: None)
+    protocol, steps = protocol or Everyone(), parts(progress, len(networks))
     rows: list[Row] = []
-    for number, (name, (network, preparation)) in enumerate(networks.items()):
+    for (name, (network, preparation)), step in zip(networks.items(), steps, strict=True):
         embedding = Embedding(network, preparation, mirror, workers)
-
-        def embedded(done: float, number: int = number, name: str = name) -> None:
-            tell((number + done) / len(networks), name)
-
-        subject = embed_subject(embedding, some, protocol, embedded)
+        subject = embed_subject(embedding, some, protocol, part(step, 0.0, 1.0, name))
         far = supported_far(subject.labels, protocol=subject.protocol) if far is None else far
         rates = judge(subject.vectors, subject.labels, protocol=subject.protocol, far=far)
         macs = _macs(network, preparation) * (2 if mirror else 1)
@@ -140,7 +137,7 @@ def table4(
     far: float | None = None,
     mirror: bool = False,
     workers: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Table:
     """VAL at a FAR by JPEG quality and by size, of your images: all of them changed, as in the paper.
 
@@ -184,7 +181,7 @@ def robustness(
     far: float | None = None,
     mirror: bool = False,
     workers: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Table:
     """VAL at a FAR when one image of each pair is covered, under other light, moved or turned.
 
@@ -210,11 +207,11 @@ def _swept(
     far: float | None,
     shifts: Sequence[Shift],
     table: Table,
-    progress: Progress | None,
+    progress: Progress,
 ) -> Table:
     """The table with a row for unchanged images and one for every shift."""
-    tell, parts = progress or (lambda done, doing: None), 1 + len(shifts)
-    subject = embed_subject(embedding, some, protocol, lambda done: tell(done / parts, "unchanged"))
+    steps = parts(progress, 1 + len(shifts))
+    subject = embed_subject(embedding, some, protocol, part(steps[0], 0.0, 1.0, "unchanged"))
     vectors, labels, protocol = subject.vectors, subject.labels, subject.protocol
     far = supported_far(labels, protocol=protocol) if far is None else far
     clean = judge(vectors, labels, protocol=protocol, far=far)
@@ -228,11 +225,8 @@ def _swept(
             note = f"as the {pixels:,} pixels that the network takes"
             rows.append(replace(first, group=shift.group, value=shift.value, note=note))
             continue
-        doing = f"{shift.group} {shift.value:g}"
-        changed = embedding(
-            shifted(images, embedding.preparation, shift),
-            lambda done, number=number, doing=doing: tell((number + done) / parts, doing),
-        ).vectors
+        told = part(steps[number], 0.0, 1.0, f"{shift.group} {shift.value:g}")
+        changed = embedding(shifted(images, embedding.preparation, shift), told).vectors
         one, two = (vectors, changed) if table.one_side else (changed, None)
         rates = judge(one, labels, two, protocol=protocol, far=far)
         rows.append(row(shift.group, shift.value, rates, shares(one, labels, two, protocol, clean.threshold)))

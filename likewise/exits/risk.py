@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from likewise.checks import require, require_choice
-from likewise.exits.bounds import betting, hoeffding_bentkus, least_examples
 from likewise.exits.criteria import Criterion, MaxProbability
 from likewise.exits.early import EarlyExit
 from likewise.exits.losses import LOSSES, Loss
@@ -17,6 +16,7 @@ from likewise.exits.observing import Observed, observe
 from likewise.exits.paths import Path, common_path
 from likewise.exits.policies import Policy
 from likewise.exits.splits import Split
+from likewise.stats import betting, hoeffding_bentkus, least_examples
 
 Method = Literal["learn then test", "betting", "conformal"]
 METHODS = ("learn then test", "betting", "conformal")
@@ -190,10 +190,10 @@ class Proof:
         if self.method == "conformal":
             count = losses.shape[1]
             return losses.cummax(0).values.mean(1) * count / (count + 1) + 1 / (count + 1)
-        scaled = (losses - self.least) / (1 - self.least)
+        scaled = ((losses - self.least) / (1 - self.least)).numpy()
         if self.method == "betting":
-            return betting(scaled, risk=self.scaled, delta=self.delta)
-        return hoeffding_bentkus(scaled, risk=self.scaled)
+            return torch.from_numpy(betting(scaled, risk=self.scaled, delta=self.delta))
+        return torch.from_numpy(hoeffding_bentkus(scaled, risk=self.scaled))
 
     def walk(self, evidence: Float[Tensor, "steps"]) -> int:
         """How many steps may be gone: up to the first whose evidence is not enough."""

@@ -8,12 +8,12 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from likewise.checks import require
-from likewise.exits.bounds import upper_bound
 from likewise.exits.costs import ExitCosts
 from likewise.exits.losses import LOSSES, Loss
 from likewise.exits.observing import Observed
 from likewise.exits.paths import Path
 from likewise.exits.policies import Policy
+from likewise.stats import upper_bound
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def evaluate_exits(
     found = []
     for name in names:
         some = losses[groups == name]
-        upper = upper_bound((some - least) / (1 - least), delta=delta / len(names)) * (1 - least) + least
+        upper = upper_bound(((some - least) / (1 - least)).numpy(), delta=delta / len(names)) * (1 - least) + least
         found.append(GroupRisk(name, len(some), some.mean().item(), upper))
     return Evaluation(
         policy=policy,

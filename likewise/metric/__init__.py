@@ -13,8 +13,6 @@ from likewise.metric.rates import (
     Roc,
     Threshold,
     Verification,
-    clopper_pearson,
-    mean_and_error,
     threshold_for,
     tightened,
     verification,
@@ -25,6 +23,7 @@ from likewise.metric.templates import quantised, restored, template_distances
 from likewise.metric.triplet import Triplets, triplet_loss
 from likewise.metric.two_covariance import TwoCovariance, two_covariance
 from likewise.metric.versions import Match, Versions, compare_versions
+from likewise.stats import clopper_pearson, mean_and_error
 
 __all__ = [
     "AllPairs",

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from likewise.checks import require, require_count
 from likewise.metric.rates import allowed, below
+from likewise.stats import percentile_interval
 
 LEAST = 2  # identities
 
@@ -85,7 +86,7 @@ def bootstrap_threshold(
         first = int(torch.searchsorted(weights, far * whole * (1 + 1e-12), right=True))
         thresholds.append(below(values[first]) if first < len(values) else float("inf"))
     require(bool(fars), where, "draws", "be enough that one of them has pairs", draws)
-    (low, high), (far_low, far_high) = _span(thresholds, confidence), _span(fars, confidence)
+    (low, high), (far_low, far_high) = (percentile_interval(draws_of, confidence) for draws_of in (thresholds, fars))
     found = accepted / total
     return Bootstrapped(threshold, low, high, far, found, far_low, far_high, confidence, people, len(fars))
 
@@ -105,10 +106,3 @@ def _draws(
 def _pairs(faces: Float[Tensor, "P"]) -> Float[Tensor, ""]:
     """Pairs of images of two different people."""
     return (faces.sum() ** 2 - faces.square().sum()) / 2
-
-
-def _span(values: list[float], confidence: float) -> tuple[float, float]:
-    """What lies between the two tails, each of (1 - confidence) / 2; the ends are values that came up."""
-    ordered = sorted(values)
-    tail = int((1 - confidence) / 2 * len(ordered))
-    return ordered[tail], ordered[-1 - tail]

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from likewise.checks import require, require_count
 from likewise.similarity import wide
+from likewise.stats import clopper_pearson, mean_and_error
 
 FOLDS = 10  # of LFW
 REFUSED, DOUBTFUL = 3, 30  # impostor pairs times FAR: below the first nothing is shown, below the second little
@@ -149,19 +150,6 @@ def _judged(fold: int, distances: Float[Tensor, "n"], same: Bool[Tensor, "n"], b
     return Fold(fold, right, best, found, val, limit)
 
 
-def mean_and_error(values: list[float]) -> tuple[float, float]:
-    """The mean of some splits and its standard error, sd / sqrt(k) with k - 1 in sd; nan for one split.
-
-    >>> mean_and_error([1.0, 3.0])
-    (2.0, 1.0)
-    """
-    mean, count = math.fsum(values) / len(values), len(values)
-    if count < 2:
-        return mean, math.nan
-    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return mean, math.sqrt(variance / count)
-
-
 def threshold_for(impostors: Float[Tensor, "m"], *, far: float, confidence: float = 0.95) -> Threshold:
     """The largest threshold that accepts at most a share `far` of your own impostor distances, and what that shows.
 
@@ -219,55 +207,6 @@ def tightened(*, fpir: float, gallery: int) -> float:
     _require_rate("tightened", "fpir", fpir)
     require_count("tightened", "gallery", gallery)
     return -math.expm1(math.log1p(-fpir) / gallery)
-
-
-def clopper_pearson(*, accepted: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval for a share of which `accepted` of `total` were seen.
-
-    It ends where seeing so few, or so many, has the chance (1 - confidence) / 2: bisection on the binomial sum.
-
-    Paper: Clopper and Pearson 1934.
-
-    >>> low, high = clopper_pearson(accepted=0, total=100)  # 1 - 0.025^(1/100)
-    >>> low, round(high, 6)
-    (0.0, 0.036217)
-    """
-    where = "clopper_pearson"
-    require_count(where, "total", total)
-    require_count(where, "accepted", accepted, least=0)
-    require(accepted <= total, where, "accepted", f"be at most total, {total}", accepted)
-    _require_rate(where, "confidence", confidence)
-    tail, seen = (1 - confidence) / 2, accepted / total
-    # Forty standard deviations beyond what was seen there is nothing left that float64 could add.
-    reach = 200 + int(40 * math.sqrt(accepted))
-    many = torch.arange(accepted, min(total, accepted + reach) + 1, dtype=torch.float64)
-    few = torch.arange(max(0, accepted - reach), accepted + 1, dtype=torch.float64)
-    low = _share_with(many, total, tail, below_chance=0.0, above_chance=seen) if accepted else 0.0
-    high = _share_with(few, total, tail, below_chance=1.0, above_chance=seen) if accepted < total else 1.0
-    return low, high
-
-
-def _share_with(
-    counts: Float[Tensor, "k"], total: int, chance: float, *, below_chance: float, above_chance: float
-) -> float:
-    """The p, between one with less and one with more, at which a binomial variable is among counts with a chance."""
-    while (p := (below_chance + above_chance) / 2) not in (below_chance, above_chance):
-        if torch.logsumexp(log_binomial(counts, total=total, chance=p), 0) < math.log(chance):
-            below_chance = p
-        else:
-            above_chance = p
-    return p
-
-
-def log_binomial(counts: Float[Tensor, "k"], *, total: int, chance: float) -> Float[Tensor, "k"]:
-    """log P[Bin(total, chance) = k] for every k of counts.
-
-    >>> log_binomial(torch.tensor([0.0, 1.0, 2.0]), total=2, chance=0.5).exp()
-    tensor([0.2500, 0.5000, 0.2500])
-    """
-    rest = total - counts
-    ways = math.lgamma(total + 1) - torch.lgamma(counts + 1) - torch.lgamma(rest + 1)
-    return ways + counts * math.log(chance) + rest * math.log1p(-chance)
 
 
 def allowed(far: float, total: int) -> int:

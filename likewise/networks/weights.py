@@ -7,7 +7,6 @@ preparation, which is also how a template says by which network it was made.
 import hashlib
 import inspect
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from likewise.checks import refuse, require, require_choice
 from likewise.data import Preparation
+from likewise.files import write_whole
 from likewise.networks.embedder import BODIES, embedder
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.segments import Network, require_finite
@@ -127,20 +127,7 @@ def save_tensors(path: Path | str, tensors: Mapping[str, Tensor], facts: Mapping
     """Tensors and facts in one safetensors file, which is there as a whole or not at all."""
     plain = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
     data = safetensors.torch.save(plain, {KEY: json.dumps(facts, sort_keys=True)})
-    write_whole(Path(path), data)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write beside, then rename: a reader, or a power cut, meets the old file or the new one."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_whole(path, data)
 
 
 def load_tensors(path: Path | str, *, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:

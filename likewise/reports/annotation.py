@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from likewise.claims.documents import markdown_parser
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
-from likewise.reports.page import render
+from likewise.page import render
 
 BOOKKEEPING = ("expect:", "revises:", "who:", "noticed:", "row:", "note:")  # no part of what a claim states
 GRADES = {
@@ -62,7 +62,7 @@ def annotated(markdown: str, stated: Sequence[Stated], verdicts: Sequence[Verdic
     pieces = list(_pieces(markdown, {card.stated.line: card for card in cards}))
     found = {card.grade for card in cards}
     return render(
-        "annotation.html",
+        "reports/templates/annotation.html",
         {
             "title": title,
             "cards": cards,

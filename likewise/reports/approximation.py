@@ -22,7 +22,8 @@ from likewise.attention import (
     softmax_attention,
 )
 from likewise.checks import require
-from likewise.reports.measuring import Progress, one_thread, silent
+from likewise.progress import Progress, silent
+from likewise.reports.measuring import one_thread
 
 LOGIT_SDS = (0.25, 0.5, 1.0)
 WIDTHS = (64, 128, 256, 512, 1024, 2048)

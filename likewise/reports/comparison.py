@@ -25,7 +25,7 @@ from likewise.attention import (
     softmax_attention,
 )
 from likewise.checks import require, require_choice, require_count
-from likewise.reports.measuring import Progress
+from likewise.progress import Progress, silent
 
 QUERY_BLOCK = 512  # rows of the T x S weights that exist at a time
 REPEATS = 3
@@ -82,7 +82,7 @@ def compare_random(
     width: int = 256,
     causal: bool = False,
     seed: int = 0,
-    progress: Progress = lambda done, doing: None,
+    progress: Progress = silent,
 ) -> Comparison:
     """`compare` on q, k, v ~ N(0, I) with a feature map chosen by name; `width` is that of the random maps.
 
@@ -109,7 +109,7 @@ def compare(
     *,
     features: FeatureMap,
     causal: bool = False,
-    progress: Progress = lambda done, doing: None,
+    progress: Progress = silent,
 ) -> Comparison:
     """Attend with `features`, with the kernel they equal or estimate, and with softmax; report errors and times.
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from likewise.reports.charts import WIDTH, Axis, Panel, Trace, draw
-from likewise.reports.formats import short
+from likewise.text import short
 from likewise.training import Record
 
 POINTS = 400  # of a line; a long run is drawn by the means of its parts

@@ -21,8 +21,9 @@ from likewise.attention import (
     softmax_attention,
 )
 from likewise.attention.kernels import SimilarityKernel
+from likewise.progress import Progress, silent
 from likewise.reports.agreement import residual
-from likewise.reports.measuring import Progress, one_thread, silent
+from likewise.reports.measuring import one_thread
 
 CONTEXTS = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 HEADS, WIDTH, FEATURES = 8, 64, 256

@@ -12,8 +12,9 @@ from torch import Tensor
 from likewise.attention import Diagnosis, diagnose
 from likewise.attention.diagnosis import HeadDiagnosis, Measurement
 from likewise.checks import require
-from likewise.reports.formats import length, short
-from likewise.reports.measuring import Progress, silent
+from likewise.files import finite
+from likewise.progress import Progress, silent
+from likewise.text import length, short
 
 CELL, ROW, LEFT, TOP, RIGHT, BOTTOM = 46.0, 26.0, 64.0, 208.0, 330.0, 84.0
 LEGEND = 1260.0  # its width
@@ -73,15 +74,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """All of it but the maps themselves, by name; numbers that are not finite, which JSON does not have, are null."""
     plain = {name: value for name, value in vars(diagnosis).items() if name not in ("maps", "heads")}
-    return _without_infinities({**plain, "heads": [asdict(head) for head in diagnosis.heads]})
-
-
-def _without_infinities(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_infinities(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_infinities(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return finite({**plain, "heads": [asdict(head) for head in diagnosis.heads]})
 
 
 def diagnosis_picture(diagnosis: Diagnosis) -> str:

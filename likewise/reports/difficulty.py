@@ -1,6 +1,6 @@
 """How early each example of a data set is settled by a model: everything that `likewise depth` reports."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from likewise.difficulty import (
     rank_correlation,
 )
 from likewise.difficulty.plan import MAX_MEMORY
-from likewise.reports.measuring import Progress, silent
+from likewise.progress import Progress, parts, silent
 
 LEARNED = 0.99  # of the training examples: a model that has learned fewer is not called converged (ours)
 MARGINS = 500  # test examples whose margin is taken; it costs a backward pass for each class
@@ -191,10 +191,12 @@ def study_depth(
         same = one.test.items == subject.test.items
         require(same, "study_depth", "checkpoints", "be asked about the same test examples", one.name)
 
+    steps = parts(progress, 1 + len(again) + len(checkpoints))
+
     def depths(number: int, one: Subject) -> PredictionDepth:
         place = None if folder is None else folder / f"model-{number}"
         several = f"{one.name}: " if again or checkpoints else ""
-        tell: Callable[[str, float], None] = lambda what, part: progress(part, several + what)  # noqa: E731
+        tell: Progress = lambda done, doing: steps[number](done, several + doing)  # noqa: E731
         return prediction_depth(one.model, *one.sets, k=k, max_memory=max_memory, folder=place, progress=tell)
 
     found = depths(0, subject)

@@ -13,10 +13,10 @@ from likewise.data import Examples
 from likewise.data.pictures import Pixels
 from likewise.difficulty import Depths
 from likewise.metric import clopper_pearson
+from likewise.page import render
 from likewise.reports.charts import Axis, Bars, Panel, Rule, Trace, draw
 from likewise.reports.difficulty import DepthStudy
-from likewise.reports.formats import percent
-from likewise.reports.page import render
+from likewise.text import percent
 
 SHOWN = 12  # pictures of a gallery
 SIDE = 96  # pixels at most of a picture's longer side
@@ -49,7 +49,7 @@ class Gallery:
 def depth_page(study: DepthStudy) -> str:
     """The page as one HTML text."""
     return render(
-        "difficulty.html",
+        "reports/templates/difficulty.html",
         {
             "study": study,
             "found": study.found,

@@ -21,7 +21,7 @@ from likewise.metric import (
     compare_versions,
     mean_and_error,
 )
-from likewise.reports.measuring import Progress, part, silent
+from likewise.progress import Progress, part, silent
 from likewise.reports.unseen import UNSEEN, InMemory, SmallNetwork, moved, prepared, split_digits
 from likewise.similarity import squared_distances
 from likewise.training import Feed, Harmonic, Record, SemiHard, train

@@ -14,9 +14,9 @@ from likewise.data import Examples, Unreadable
 from likewise.evaluation import Evaluation, Everyone, Histogram, Table, Worst
 from likewise.evaluation.results import thinned
 from likewise.metric import Roc
+from likewise.page import render
 from likewise.reports.charts import Axis, Mark, Panel, Trace, draw
-from likewise.reports.formats import percent, power, scientific, short
-from likewise.reports.page import render
+from likewise.text import percent, power, scientific, short
 
 SIDE = 112  # pixels of a small picture
 EMPTY = "data:,"
@@ -51,7 +51,7 @@ def evaluation_page(
             "worst_same": [_card(pair, some) for pair in found.worst_same],
             "worst_different": [_card(pair, some) for pair in found.worst_different],
         }
-    return render("evaluation.html", values)
+    return render("reports/templates/evaluation.html", values)
 
 
 def roc_figure(roc: Roc, *, far: float, pairs: int) -> str:

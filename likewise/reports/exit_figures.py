@@ -5,7 +5,7 @@ from likewise.exits import Point
 from likewise.reports.charts import Axis, Panel, Trace, draw
 from likewise.reports.exit_study import ExitStudy
 from likewise.reports.exit_training import Settled
-from likewise.reports.formats import percent, seconds, short
+from likewise.text import percent, seconds, short
 
 LEAST = 0.5  # of a histogram in logarithms: below one example
 Corners = tuple[tuple[float, float], ...]

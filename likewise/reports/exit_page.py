@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from likewise.files import write_whole
+from likewise.page import render
 from likewise.reports.exit_figures import depth_figure, trade_figure
 from likewise.reports.exit_study import ExitStudy
 from likewise.reports.facts import Facts
-from likewise.reports.page import render, write_page
 
 ASSUMED = (
     "Examples to come are drawn as the calibration examples were, one independently of the other. Other data, or data "
@@ -20,14 +21,14 @@ ASSUMED = (
 
 def write_exits(path: Path, study: ExitStudy, *, title: str, facts: Facts) -> Path:
     """Write the page; title: which network on which data."""
-    return write_page(path, render_exits(study, title=title, facts=facts))
+    return write_whole(path, render_exits(study, title=title, facts=facts))
 
 
 def render_exits(study: ExitStudy, *, title: str, facts: Facts) -> str:
     """The page."""
     settled = study.prepared.settled
     return render(
-        "exits.html",
+        "reports/templates/exits.html",
         {
             "study": study,
             "title": title,

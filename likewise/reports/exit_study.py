@@ -30,9 +30,9 @@ from likewise.exits import (
     trade_off,
 )
 from likewise.exits.answer import Clock
-from likewise.exits.bounds import least_examples
+from likewise.progress import Progress, part, silent
 from likewise.reports.exit_training import Plan, Prepared, accuracy, prepare_exits
-from likewise.reports.measuring import Progress, part, silent
+from likewise.stats import least_examples
 
 RISKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # beside the one that is asked for
 WHOLE = "whole network"

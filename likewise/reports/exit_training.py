@@ -26,7 +26,7 @@ from likewise.exits import (
 from likewise.exits.chains import chain_of
 from likewise.exits.early import pooled
 from likewise.networks.weights import weights_hash
-from likewise.reports.measuring import Progress, part, silent
+from likewise.progress import Progress, part, silent
 from likewise.training import Cosine, Keep, Logits, Record, train
 
 EVERY = 100  # steps between checkpoints
@@ -177,8 +177,8 @@ def settle(network: nn.Module, parts: Splits, *, plan: Plan, progress: Progress 
     see = partial(pooled, grid=plan.grid)
     held = torch.cat([calibration.inputs, test.inputs]), torch.cat([calibration.labels, test.labels])
     steps = part(progress, 0.0, 0.8), part(progress, 0.8, 1.0)
-    raw = ask(held, layers=names, progress=_by_stage(steps[0], 2 * len(names) + 6))
-    seen = ask(None, layers=[Tap(name, select=see) for name in names], progress=_by_stage(steps[1], len(names) + 3))
+    raw = ask(held, layers=names, progress=steps[0])
+    seen = ask(None, layers=[Tap(name, select=see) for name in names], progress=steps[1])
     assert raw.test is not None
     share = raw.train.counts.cumsum(0) / len(raw.train)
     cuts = sorted({int((share < settled).sum()) for settled in SETTLED} - {raw.train.probes})
@@ -280,19 +280,6 @@ def _keep(folder: Path | None, name: str, start: nn.Module, parts: Splits, plan:
         **{key: getattr(plan, key) for key in ("grid", "steps", "rate", "batch", "joint", "seed")},
     }
     return Keep(folder / f"{name}.checkpoint", folder / f"{name}.jsonl", EVERY, settings)
-
-
-def _by_stage(progress: Progress, stages: int) -> Callable[[str, float], None]:
-    """The progress of about so many stages, each of which tells its own; it never goes back."""
-    seen: dict[str, None] = {}
-    furthest = [0.0]
-
-    def tell(what: str, done: float) -> None:
-        seen[what] = None
-        furthest[0] = min(1.0, max(furthest[0], (len(seen) - 1 + done) / stages))
-        progress(furthest[0], f"prediction depth, {what}")
-
-    return tell
 
 
 def _watch(progress: Progress, steps: int, name: str) -> Callable[[Record], None]:

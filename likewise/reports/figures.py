@@ -11,10 +11,10 @@ from likewise.reports.combinations import MEAN
 from likewise.reports.curves import learning_panels
 from likewise.reports.decoding import Decoding
 from likewise.reports.embeddings import Embeddings
-from likewise.reports.formats import MICRO, length, percent, power, scientific, seconds, short, size
 from likewise.reports.law import FrequencyLaw
 from likewise.reports.real_attention import Outcome, RealAttention, Subject
 from likewise.reports.scaling import Line, Scaling
+from likewise.text import MICRO, length, percent, power, scientific, seconds, short, size
 
 # Which colour of the style sheet a name has, on every picture and in every legend.
 LOOKS = {

@@ -26,8 +26,9 @@ from likewise.attention import (
     linear_attention,
     softmax_attention,
 )
+from likewise.progress import Progress, part, silent
 from likewise.reports.agreement import QKV, Agreement, Check, agree, changed, residual
-from likewise.reports.measuring import Progress, one_thread, part, silent
+from likewise.reports.measuring import one_thread
 
 BATCH, HEADS, KV_HEADS, LENGTH, KEY_DIM, VALUE_DIM = 2, 6, 3, 53, 7, 5
 EXACT = 1e-9  # of float64, relative to the largest entry

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from likewise.networks import ByteModel, vit, with_attends
+from likewise.progress import Progress, silent
 from likewise.reports.combinations import Window
 from likewise.reports.corpus import Images
-from likewise.reports.measuring import Progress, silent
 
 Model = TypeVar("Model", bound=nn.Module)
 

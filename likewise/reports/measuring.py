@@ -11,23 +11,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-Progress = Callable[[float, str], None]  # the part done, from 0 to 1, and what is being done
-
-
-def silent(done: float, doing: str) -> None:
-    """Progress that nobody watches."""
-
-
-def part(progress: Progress, start: float, stop: float) -> Progress:
-    """The progress of a step that takes the whole from `start` to `stop`.
-
-    >>> shown = []
-    >>> part(lambda done, doing: shown.append(done), 0.5, 1.0)(0.5, "the second half")
-    >>> shown
-    [0.75]
-    """
-    return lambda done, doing: progress(start + (stop - start) * done, doing)
-
 
 @contextmanager
 def one_thread() -> Generator[None, None, None]:

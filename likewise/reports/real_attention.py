@@ -12,10 +12,10 @@ from torch import Generator, Tensor, nn
 from likewise.attention import Attend, diagnose, softmax_attention
 from likewise.checks import require
 from likewise.networks import Captured, capture, with_attends
+from likewise.progress import Progress, part, silent
 from likewise.reports.combinations import BASELINE, NOTHING, WIDEST, combinations
 from likewise.reports.corpus import digit_images, library_text
 from likewise.reports.learning import Recipe, accuracy, bits_per_byte, learn_images, learn_text
-from likewise.reports.measuring import Progress, part, silent
 
 HALF, LOSS = 0.5, 0.02  # the two aims: a part of the baseline's error, and of softmax's bits per byte
 

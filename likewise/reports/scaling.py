@@ -19,8 +19,9 @@ from likewise.attention import (
     softmax_attention,
 )
 from likewise.attention.kernels import SimilarityKernel
+from likewise.progress import Progress, silent
 from likewise.reports.agreement import residual
-from likewise.reports.measuring import Progress, best_seconds, one_thread, peak_bytes, silent
+from likewise.reports.measuring import best_seconds, one_thread, peak_bytes
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192, 16384)
 HEADS, WIDTH, FEATURES = 8, 64, 256

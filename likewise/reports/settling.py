@@ -8,9 +8,9 @@ import torch
 from likewise.data import Preparation, digits
 from likewise.exits import Split, Splits, split_examples
 from likewise.networks import build_classifier
+from likewise.progress import Progress, part, silent
 from likewise.reports.exit_study import ExitStudy, study_exits
 from likewise.reports.exit_training import Plan, train_classifier
-from likewise.reports.measuring import Progress, part, silent
 
 WHOLE, SMALLER = "resnet14", "resnet8"
 TOUR = Plan(risk=0.05, steps=200, batch=64, joint=True, queries=300, repeats=3)

@@ -6,8 +6,8 @@ from pathlib import Path
 from likewise.claims import check_claims
 from likewise.claims.documents import file_claims
 from likewise.programs.rows import FOLDER, Row, catalogue_claims, listed, rows, totals
+from likewise.progress import Progress, part, silent
 from likewise.reports.annotation import Attempt, attempts
-from likewise.reports.measuring import Progress, part, silent
 
 COVARIANCE = FOLDER.parent / "answers" / "covariance.md"
 ANSWER = 0.05  # of the time

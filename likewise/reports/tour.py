@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from likewise.attention import DenominatorWarning
+from likewise.files import require_place, write_whole
+from likewise.page import render, require_packages
+from likewise.progress import Progress, part, silent
 from likewise.reports import exit_figures, figures
 from likewise.reports.approximation import WIDTHS, Approximation, measure_approximation
 from likewise.reports.combinations import WIDEST
@@ -17,8 +20,7 @@ from likewise.reports.embeddings import Plan as EmbeddingsPlan
 from likewise.reports.facts import Facts, gather_facts
 from likewise.reports.identities import Identities, check_identities
 from likewise.reports.law import FrequencyLaw, measure_law
-from likewise.reports.measuring import Progress, one_thread, part, silent
-from likewise.reports.page import render, require_packages, require_place, write_page
+from likewise.reports.measuring import one_thread
 from likewise.reports.real_attention import HALF, LOSS, TOUR, RealAttention, measure_real_attention
 from likewise.reports.real_attention import Plan as RealPlan
 from likewise.reports.scaling import LENGTHS, Scaling, measure_scaling
@@ -68,7 +70,7 @@ def write_tour(path: Path, progress: Progress = silent, *, plan: Plan | None = N
     require_packages("write_tour", "jinja2", "sklearn")
     require_place("write_tour", path)
     tour = take_tour(progress, plan=plan)
-    return write_page(path, render_tour(tour))
+    return write_whole(path, render_tour(tour))
 
 
 def take_tour(progress: Progress = silent, *, plan: Plan | None = None) -> Tour:
@@ -122,7 +124,7 @@ def settling_figures(settling: Settling) -> dict[str, str]:
 def render_tour(tour: Tour) -> str:
     """The page."""
     return render(
-        "tour.html",
+        "reports/templates/tour.html",
         {
             "tour": tour,
             "look": figures.look,

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from likewise.checks import refuse, require
-from likewise.networks.weights import load_tensors, require_hash, save_tensors, weights_hash, write_whole
+from likewise.files import write_whole
+from likewise.networks.weights import load_tensors, require_hash, save_tensors, weights_hash
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def require_records(path: Path, step: int) -> None:
 def rewind(path: Path, step: int) -> list[Record]:
     """Cut a log to the steps before `step`, and return them."""
     kept = records_before(path, step)
-    write_whole(path, "".join(record.to_line() for record in kept).encode())
+    write_whole(path, "".join(record.to_line() for record in kept))
     return kept
 
 

@@ -1,6 +1,5 @@
 """Examples -> embeddings, with a network that is not being trained."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +10,7 @@ from likewise.checks import require_count
 from likewise.cost import Uncounted, cost
 from likewise.data import Batches, Examples, Preparation, Skipped, in_order
 from likewise.networks import Network, for_inference
+from likewise.progress import Progress, silent
 
 # Numbers in memory at a time, 64 MB. One image at a time leaves a CPU idle between layers, and hundreds fall out of its
 # cache: of batches of 1 to 256, the largest that this allows came within 6 % of the best for NN2, NN4, NNS2, ResNets.
@@ -34,12 +34,11 @@ def embed_examples(
     *,
     size: int | None = None,
     workers: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Embedded:
     """network(images) of all examples, `size` at a time, by its form `for_inference`; the network stays as it is.
 
-    size: `images_at_once` unless given; it changes vectors by no more than rounding. progress: told the part that is
-    done, from 0 to 1.
+    size: `images_at_once` unless given; it changes vectors by no more than rounding.
     """
     if size is None:
         size = images_at_once(network, preparation)
@@ -57,8 +56,7 @@ def embed_examples(
                 vectors.append(ready(images))
         rows.append(batch.rows)
         skipped += batch.skipped
-        if progress:
-            progress((batch.step + 1) / len(steps))
+        progress((batch.step + 1) / len(steps), "embedding images")
     found = torch.cat(rows)
     return Embedded(torch.cat(vectors), some.labels[found], found, tuple(skipped))
 

@@ -10,6 +10,7 @@ from likewise.checks import require
 from likewise.data import Examples, Skipped, is_lfw, lfw_protocol, open_examples, open_halves
 from likewise.metric import Versions
 from likewise.networks import Saved, load_network
+from likewise.progress import Progress, silent
 from likewise.training.checkpoints import Record, require_unlocked
 from likewise.training.fitting import Fitted, Plan, beside, fit, unfinished
 from likewise.training.ranks import Ranks
@@ -173,12 +174,12 @@ class JobResult:
 def run_job(
     job: Job,
     *,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress = silent,
     interrupted: Callable[[], bool] | None = None,
 ) -> JobResult:
     """Train as the job says and write the network, its checkpoint and its log.
 
-    progress: told the part that is done, from 0 to 1, and what is being done. interrupted: asked after every step; True
+    interrupted: asked after every step; True
     ends the job with a checkpoint, from which the same job with `resume` goes on to the same result, digit by digit.
     Raises `Diverged` or `likewise.metric.CollapseError` if training fails, and `Interrupted` if it was asked to stop
     while vectors are made. In a process group of torch every process makes this call.
@@ -226,13 +227,12 @@ def run_job(
 class _Hooks:
     """The caller's hooks, for one stage of a job after the other."""
 
-    progress: Callable[[float, str], None] | None
+    progress: Progress
     interrupted: Callable[[], bool] | None
     total: int
 
     def _stops(self, done: float, doing: str) -> bool:
-        if self.progress:
-            self.progress(done, doing)
+        self.progress(done, doing)
         return bool(self.interrupted and self.interrupted())
 
     def steps(self, first: float, last: float, name: str) -> Callable[[Record], bool]:
@@ -244,11 +244,11 @@ class _Hooks:
 
         return watch
 
-    def vectors(self, first: float, last: float, name: str) -> Callable[[float], None]:
+    def vectors(self, first: float, last: float, name: str) -> Progress:
         """The `progress` of embedding; nothing is lost if it is interrupted, for it is done again."""
 
-        def tell(part: float) -> None:
-            if self._stops(first + (last - first) * part, name):
+        def tell(done: float, doing: str) -> None:
+            if self._stops(first + (last - first) * done, name):
                 raise Interrupted(f"train: interrupted while {name} were made; the same job with resume goes on.")
 
         return tell

@@ -1,7 +1,6 @@
 """From an old version to a new one whose vectors can be compared with the old ones, and whether they can."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from likewise.data.arrays import read_npz
 from likewise.metric import FewImpostorsWarning, Versions, compare_versions
 from likewise.metric.versions import compared_pairs
 from likewise.networks import Saved, load_network
+from likewise.progress import Progress, parts, silent
 from likewise.training.embedding import Embedded, embed_examples
 from likewise.training.fitting import Fitted, Plan
 from likewise.training.objectives import Harmonic
@@ -85,9 +85,7 @@ def old_width(older: Older) -> int:
     return older.network.embedding_dim if isinstance(older, Saved) else older.vectors.shape[1]
 
 
-def old_vectors(
-    older: Older, some: Examples, *, workers: int = 0, progress: Callable[[float], None] | None = None
-) -> Embedded:
+def old_vectors(older: Older, some: Examples, *, workers: int = 0, progress: Progress = silent) -> Embedded:
     """What an older version has for some examples: vectors of all of them, or the stored ones of their identities."""
     if isinstance(older, StoredVectors):
         return older.of(some)
@@ -100,7 +98,7 @@ def harmony(
     plan: Plan,
     *,
     workers: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Harmonic:
     """The objective that keeps a new version comparable with an older one, on these examples."""
     wide = old_width(older)
@@ -149,7 +147,7 @@ def compare_fitted(
     control: Fitted | None = None,
     far: float = 1e-3,
     workers: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> Versions:
     """`compare_versions` of networks on examples, which should be of identities that none of them was trained on.
 
@@ -157,19 +155,13 @@ def compare_fitted(
     could read.
     """
     networks = [each for each in (new, control) if each]
-    done = 0
-
-    def tell(part: float) -> None:
-        if progress:
-            progress((done + part) / (len(networks) + 1))
-
-    found = []
-    for each in networks:
-        found.append(embed_examples(each.network, each.preparation, some, workers=workers, progress=tell))
-        done += 1
-    old = old_vectors(older, some, workers=workers, progress=tell)
-    if progress:
-        progress(1.0)
+    steps = parts(progress, len(networks) + 1)
+    found = [
+        embed_examples(each.network, each.preparation, some, workers=workers, progress=step)
+        for each, step in zip(networks, steps, strict=False)
+    ]
+    old = old_vectors(older, some, workers=workers, progress=steps[-1])
+    progress(1.0, "comparing")
     by_image = bool((old.rows >= 0).all())
     common = set.intersection(*(set(each.rows.tolist()) for each in (*found, *([old] if by_image else []))))
     rows = torch.tensor(sorted(common), dtype=torch.int64)

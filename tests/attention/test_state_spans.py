@@ -179,6 +179,20 @@ def test_dtype_padding_and_gradients_survive_a_file(dtype: torch.dtype, tmp_path
     assert not any(x.requires_grad for x in tensors(loaded))
 
 
+def test_saving_that_is_interrupted_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError("the disk is full")
+
+    path, state = tmp_path / "state", after(start(make("Positive")), sequence())
+    state.save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        state.rollback(0).save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @EVERY_MAP
 @EVERY_LAG
 def test_a_state_does_not_grow(name: str, lag: int) -> None:

@@ -17,10 +17,10 @@ from likewise.claims.documents import (
     python_claims,
     yaml_claims,
 )
-from likewise.claims.escaping import printable
 from likewise.claims.language.limits import CLAIMS, DOCUMENT
 from likewise.claims.language.parser import parse
 from likewise.claims.stated import Stated
+from likewise.text import printable
 
 TRUE = "assert: 1 == 1"
 

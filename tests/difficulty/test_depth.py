@@ -236,10 +236,17 @@ def test_iteration_learned_by_hand() -> None:
 
 def test_progress_tells_every_stage_to_its_end() -> None:
     told: dict[str, float] = {}
-    prediction_depth(fitted(), examples(TRAIN, 5), examples(TEST, 6), k=5, progress=told.__setitem__)
+    shares: list[float] = []
+
+    def progress(done: float, doing: str) -> None:
+        told[doing] = done
+        shares.append(done)
+
+    prediction_depth(fitted(), examples(TRAIN, 5), examples(TEST, 6), k=5, progress=progress)
     stages = [f"{name}, {which}" for name in ("softmax", *reversed(HIDDEN), "input") for which in ("train", "test")]
     assert list(told) == ["forward pass, train", "forward pass, test", *stages]
-    assert set(told.values()) == {1.0}
+    assert list(told.values()) == pytest.approx([(number + 1) / len(told) for number in range(len(told))])
+    assert shares == sorted(shares)
 
 
 def test_the_plan_is_made_before_the_work() -> None:

@@ -60,7 +60,7 @@ class Stop(Exception):
 
 
 def stopping(stage: str) -> Any:
-    def progress(what: str, part: float) -> None:
+    def progress(done: float, what: str) -> None:
         if what == stage:
             raise Stop
 
@@ -76,7 +76,7 @@ def test_interrupted_work_goes_on(tmp_path: Path, stage: str, max_memory: int) -
     with pytest.raises(Stop):
         run(tmp_path, max_memory, progress=stopping(stage))
     told: list[str] = []
-    again = run(tmp_path, max_memory, progress=lambda what, part: told.append(what))
+    again = run(tmp_path, max_memory, progress=lambda done, what: told.append(what))
     assert answers(again) == answers(whole)
     order = [f"{name}, train" for name in reversed(whole.layers)]
     done = order[: order.index(stage.replace("test", "train"))] if stage.split(",")[0] in whole.layers else []
@@ -99,7 +99,7 @@ def test_activations_that_are_all_on_disk_spare_the_forward_pass(
     with pytest.raises(Stop):
         run(tmp_path, progress=stopping("2, test"))
     told: list[str] = []
-    again = run(tmp_path, progress=lambda what, part: told.append(what))
+    again = run(tmp_path, progress=lambda done, what: told.append(what))
     assert answers(again) == answers(whole)
     assert not [what for what in told if what.startswith("forward")]
 
@@ -108,7 +108,7 @@ def test_finished_work_is_read_and_its_activations_are_gone(tmp_path: Path) -> N
     first = run(tmp_path)
     assert not list(tmp_path.glob("*.activations"))
     told: list[str] = []
-    second = run(tmp_path, progress=lambda what, part: told.append(what))
+    second = run(tmp_path, progress=lambda done, what: told.append(what))
     assert answers(first) == answers(second)
     assert not [what for what in told if not what.startswith("forward")]
 
@@ -145,7 +145,7 @@ def test_selectors_that_differ_in_their_code_are_told_apart() -> None:
 def test_nothing_is_left_behind_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(depth.tempfile, "tempdir", str(tmp_path))
     seen: list[int] = []
-    run(progress=lambda what, part: seen.append(len(list(tmp_path.glob("*/*.activations")))))
+    run(progress=lambda done, what: seen.append(len(list(tmp_path.glob("*/*.activations")))))
     assert max(seen) > 0
     with pytest.raises(Stop):
         run(progress=stopping("1, train"))

@@ -198,18 +198,6 @@ def test_all_pairs_of_a_larger_set_in_small_blocks() -> None:
         assert found.threshold == pytest.approx(listed.threshold, abs=1e-12)
 
 
-@pytest.mark.parametrize("total", [1, 7, 100, 3000, 10**8])
-@pytest.mark.parametrize("share", [0.0, 1e-6, 0.001, 0.3, 0.99, 1.0])
-@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-def test_intervals_are_those_of_the_beta_distribution(total: int, share: float, confidence: float) -> None:
-    beta = pytest.importorskip("scipy.stats").beta
-    accepted, tail = min(round(share * total), 10**6) if share < 1 else min(total, 10**6), (1 - confidence) / 2
-    low, high = clopper_pearson(accepted=accepted, total=total, confidence=confidence)
-    assert low == pytest.approx(beta.ppf(tail, accepted, total - accepted + 1) if accepted else 0, rel=1e-5)
-    expected = beta.ppf(1 - tail, accepted + 1, total - accepted) if accepted < total else 1
-    assert high == pytest.approx(expected, rel=1e-5)
-
-
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     # By the binomial's own chances, not by drawing.
     n, p = 50, 0.07

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from likewise.progress import part
 from likewise.reports import decoding, scaling
 from likewise.reports.decoding import Decoder, Decoding, Step, decoding_forms, measure_decoding
-from likewise.reports.measuring import best_seconds, one_thread, part, peak_bytes
+from likewise.reports.measuring import best_seconds, one_thread, peak_bytes
 from likewise.reports.scaling import Line, Sample, Scaling, causal_forms, crossing, measure_scaling
 
 LENGTHS = (32, 64)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from likewise.reports import page
+from likewise import page
+from likewise.files import write_whole
 from likewise.reports.agreement import Check
 from likewise.reports.charts import Axis, Mark, Panel, Rule, Trace, draw
 from likewise.reports.combinations import BASELINE
 from likewise.reports.corpus import Text
 from likewise.reports.figures import image_figure
-from likewise.reports.page import write_page
 from likewise.reports.real_attention import Subject
 from likewise.reports.tour import Plan, Tour, render_tour, take_tour, write_tour
 from tests.reports.plans import FEW, FEW_DIGITS, TINY
@@ -250,10 +250,10 @@ def test_an_interrupted_write_leaves_the_file_as_it_was(tmp_path: Path, monkeypa
     def interrupt(self: Path, target: Path) -> None:
         raise KeyboardInterrupt
 
-    path = write_page(tmp_path / "page.html", "before")
+    path = write_whole(tmp_path / "page.html", "before")
     monkeypatch.setattr(Path, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        write_page(path, "after")
+        write_whole(path, "after")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 

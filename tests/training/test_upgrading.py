@@ -65,7 +65,7 @@ def same(a: Versions, b: Versions) -> bool:
 def test_networks_are_compared_by_their_vectors_of_the_same_images(fitted: list[Fitted], old: Saved) -> None:
     new, control, _ = fitted
     parts: list[float] = []
-    found = compare_fitted(new, old, HELD, control=control, far=0.05, progress=parts.append)
+    found = compare_fitted(new, old, HELD, control=control, far=0.05, progress=lambda done, _: parts.append(done))
     vectors = [embed_examples(each.network, each.preparation, HELD).vectors for each in (new, old, control)]
     assert same(found, compare_versions(vectors[0], vectors[1], HELD.labels, vectors[2], far=0.05))
     assert parts == sorted(parts)

@@ -13,12 +13,12 @@ import numpy as np
 
 from likewise.claims.chance.draws import Array, Range, Scope, apply, as_range, constant, known, room, shape
 from likewise.claims.chance.places import Point, scope_values
-from likewise.claims.chance.sequences import Betting, ConfidenceSequence, average
 from likewise.claims.language.claim import Claim, Compares, Law, Normal, Rademacher, Tolerance, Uniform, Variable
 from likewise.claims.language.limits import ELEMENTS
 from likewise.claims.language.tree import Call, Chain, Comparison, Moment, Node, Probability, children, names
 from likewise.claims.registry import samplers
 from likewise.claims.verdict import Undecided
+from likewise.stats import BettingProcess, ConfidenceSequence, average
 
 FIRST_BLOCK, LARGEST_BLOCK = 64, 16_384
 SLACK = 1e-9  # relative: nothing is refuted by the rounding of floats
@@ -241,7 +241,7 @@ class Trial:
         self.watches = [Watch(mean, question.bounds(mean, self.scope), share) for mean in question.means]
         self.bet = self._bet()
 
-    def _bet(self) -> Betting | None:
+    def _bet(self) -> BettingProcess | None:
         """A bet against the claimed mean, on the scale of its stream."""
         target = self.question.target
         if target is None or target[1] == "!=":
@@ -256,7 +256,7 @@ class Trial:
             low if target[1] in ("==", ">", ">=") else -math.inf,
             high if target[1] in ("==", "<", "<=") else math.inf,
         )
-        return Betting(low, high, float(self.question.claim.alpha))
+        return BettingProcess(low, high, float(self.question.claim.alpha))
 
     def run(self, generator: np.random.Generator, draws: int, end: float, others: list[float]) -> Outcome:
         """Draws until decided; `others` are the logarithms of the e-values of the other points.

@@ -1,6 +1,7 @@
-"""Numbers as people read them."""
+"""Text for people: numbers in a readable format, columns, and escaping of what was not written by us."""
 
 import math
+from collections.abc import Collection, Sequence
 
 TIMES, MINUS, MICRO, THIN = "\N{MULTIPLICATION SIGN}", "\N{MINUS SIGN}", "\N{MICRO SIGN}", "\N{NARROW NO-BREAK SPACE}"
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -93,3 +94,33 @@ def percent(value: int | float) -> str:
     '92.6%'
     """
     return f"{100 * value:.1f}%"
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,)) -> str:
+    """Rows as columns of text, two spaces apart; the columns numbered in `left` are flush left, the others right.
+
+    >>> print(aligned([("map", "error"), ("Elu", "0.5"), ("Taylor", "0.25")]))
+    map     error
+    Elu       0.5
+    Taylor   0.25
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def printable(text: str) -> str:
+    r"""The text with everything a terminal would obey, or a reader would not see, written out.
+
+    Control characters, line ends, marks that turn the direction of writing, spaces other than the plain one.
+
+    >>> print(printable("red \x1b[31m, turned \u202e, two\nlines"))
+    red \x1b[31m, turned \u202e, two\nlines
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
