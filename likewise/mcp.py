@@ -4,6 +4,8 @@ Code claims stay off here, whoever asks, and over HTTP the server is reached fro
 """
 
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +16,7 @@ from pydantic import BaseModel, Field
 import likewise
 from likewise.claims import checking
 from likewise.claims.language.claim import VerdictName
-from likewise.claims.verdict import Verdict
+from likewise.claims.verdict import SCHEMA, Outcome, Verdict, worst
 from likewise.text import printable
 
 FORMAT = Path(checking.__file__).with_name("format.md")
@@ -29,10 +31,14 @@ it is refuted, read the counterexample and say what you correct. Inconclusive me
 class Answer(BaseModel):
     """The verdict on one claim."""
 
+    version: Literal[1] = Field(alias="schema", description="Of the form of this answer.")
     verdict: VerdictName
+    mark: str = Field(description="One character for it: tick, cross, ~ (searched), ? or !.")
     id: str
-    detail: str = Field(description="Of a refuted claim the counterexample, of an inconclusive one the reason.")
-    grade: str = Field(description="How sure: proved, exact witness, exact count, shape, alpha=..., not refuted, ...")
+    detail: str = Field(description="Of a refuted claim the counterexample, of another one the reason.")
+    grade: str = Field(
+        description="How sure: proved, exact witness, counted, arithmetic, sampled; searched, undecided, late."
+    )
     statement: str = Field(
         description="The claim as it was understood; if it is not what was meant, rewrite the claim."
     )
@@ -41,7 +47,9 @@ class Answer(BaseModel):
     assumptions: list[str]
     numbers: dict[str, str]
     engine: str
-    outcome: Literal["passes", "fails", "open"] = Field(description="fails: refuted, or not what expect: says.")
+    outcome: Outcome = Field(description="fails: refuted, or not what expect: says; open: inconclusive.")
+    place: tuple[int, int] | None = Field(description="Of a malformed claim the line and column to correct.")
+    nearest: str = Field(description="Of a malformed claim the name that was probably meant.")
     expect: VerdictName | None
     revises: str | None
     line: int = Field(description="Of the claim in its document.")
@@ -54,9 +62,12 @@ class Answer(BaseModel):
 class Answers(BaseModel):
     """The verdicts on the claims of a document, in its order."""
 
+    version: Literal[1] = Field(alias="schema", description="Of the form of this answer.")
+    outcome: Outcome = Field(description="The worst of the verdicts; a document without a claim is open, not a pass.")
     verdicts: list[Answer]
     fails: int = Field(description="How many are refuted or not as expected.")
-    open: int = Field(description="How many are undecided.")
+    open: int = Field(description="How many are inconclusive.")
+    malformed: int = Field(description="How many are not written as claims are; place says where.")
 
 
 class Format(BaseModel):
@@ -80,9 +91,8 @@ def server() -> MCPServer:
     def check_document(markdown: str) -> Answers:
         """Check every fenced block of a Markdown text whose info string is `claim <id>`."""
         with one_at_a_time:
-            found = [answer(verdict) for verdict in checking.check_document(markdown, budget=SECONDS)]
-        outcomes = [each.outcome for each in found]
-        return Answers(verdicts=found, fails=outcomes.count("fails"), open=outcomes.count("open"))
+            verdicts = checking.check_document(markdown, budget=SECONDS)
+        return answers(verdicts)
 
     @made.tool(annotations=READ_ONLY)
     def explain_format() -> Format:
@@ -94,7 +104,14 @@ def server() -> MCPServer:
 
 def answer(verdict: Verdict) -> Answer:
     """A verdict as the tools return it."""
-    return Answer.model_validate({**_printable(verdict.to_json()), "outcome": verdict.outcome})
+    return Answer.model_validate(_printable(verdict.to_json()))
+
+
+def answers(verdicts: Sequence[Verdict]) -> Answers:
+    """The verdicts of a document as the tool returns them."""
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    found = {name: counts[name] for name in ("fails", "open", "malformed")}
+    return Answers(schema=SCHEMA, outcome=worst(verdicts), verdicts=[answer(each) for each in verdicts], **found)
 
 
 def serve(port: int | None = None) -> None:

@@ -3,13 +3,14 @@
     [tool.pytest.ini_options]
     claims_files = ["docs/*.md", "README.md"]
 
-A refuted claim fails, an inconclusive one is skipped with its reason, and `--claims-strict` makes it fail too. Every
-pytest where likewise is installed loads this file: it imports nothing of the package until there is a file of claims.
+A refuted claim fails, a malformed one is an error, and an inconclusive one is skipped with its reason, unless
+`--claims-strict` makes it fail too. Every pytest where likewise is installed loads this file: it imports nothing of the
+package until there is a file of claims.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -24,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """One setting and one option."""
     parser.addini("claims_files", "Globs of files whose claims are tests.", type="args", default=[])
     group = parser.getgroup("likewise")
-    group.addoption("--claims-strict", action="store_true", help="Let inconclusive claims fail, and weak ones too.")
+    group.addoption("--claims-strict", action="store_true", help="Let inconclusive claims fail.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,13 +78,9 @@ class ClaimsFile(pytest.File):
             shared = hasattr(self.config, "workerinput")
             items = [wanted] if shared else [item for item in self.session.items if item.parent is self]
             claims = [item for item in items if isinstance(item, ClaimItem)]
-            found = check_claims([item.stated for item in claims], strict=self.config.getoption("--claims-strict"))
+            found = check_claims([item.stated for item in claims])
             self.verdicts |= {item.name: verdict for item, verdict in zip(claims, found, strict=True)}
         return self.verdicts[wanted.name]
-
-
-class Failed(Exception):
-    """A claim that is refuted, missed its expectation or, where that is asked for, stayed open."""
 
 
 class ClaimItem(pytest.Item):
@@ -91,24 +88,34 @@ class ClaimItem(pytest.Item):
 
     stated: "Stated"
 
+    def setup(self) -> None:
+        """A malformed claim is an error before there is anything to test."""
+        if self._verdict().outcome == "malformed":
+            self._fail()
+
     def runtest(self) -> None:
         """Pass, fail or skip as the verdict says."""
+        outcome = self._verdict().outcome
+        if outcome == "open" and not self.config.getoption("--claims-strict"):
+            from likewise.text import printable
+
+            pytest.skip(printable(str(self._verdict())))
+        if outcome != "passes":
+            self._fail()
+
+    def _verdict(self) -> "Verdict":
+        assert isinstance(self.parent, ClaimsFile)
+        return self.parent.verdict(self)
+
+    def _fail(self) -> NoReturn:
+        """The place and the verdict, without a traceback."""
         from likewise.text import printable
 
-        assert isinstance(self.parent, ClaimsFile)
-        verdict = self.parent.verdict(self)
-        line = printable(str(verdict))
-        if verdict.outcome == "open" and not self.config.getoption("--claims-strict"):
-            pytest.skip(line)
-        if verdict.outcome != "passes":
-            expected = f"\nexpected: {verdict.expect}" if verdict.expect else ""
-            raise Failed(f"{line}\n{printable(verdict.statement)}{expected}")
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The verdict, without a traceback."""
-        if isinstance(excinfo.value, Failed):
-            return f"{self.path}:{self.stated.line}\n{excinfo.value}"
-        return super().repr_failure(excinfo, style)
+        verdict = self._verdict()
+        place = ":".join(map(str, [self.path, *(verdict.place or [self.stated.line])]))
+        expected = f"expected: {verdict.expect}" if verdict.expect else ""
+        lines = [place, printable(str(verdict)), printable(verdict.statement), expected]
+        pytest.fail("\n".join(filter(None, lines)), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """File, line from 0, and name."""

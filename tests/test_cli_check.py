@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from likewise.programs import rows
 
 HOLDS = "```claim {}\ngiven: x in R\nassert: x == x\n```\n"
 TYPO = "```claim typo\nassert: sin_softmax(q, k) > 0\n```\n"
-TYPO_LINE = "inconclusive  typo  unknown name sin_softmax (nothing assumed)  [none]"
+TYPO_LINE = "malformed  typo  {}: unknown name sin_softmax (nothing assumed); did you mean softmax?"
 
 
 def run(*arguments: str) -> int:
@@ -43,8 +44,10 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
 
 def _answer(stated: Stated) -> Verdict:
     word, _, expect = stated.text.strip().partition(" ")
-    details = {"holds": "for every D", "refuted": "x=1: 1 != 2", "inconclusive": "unknown name y"}
+    details = {"holds": "for every D", "refuted": "x=1: 1 != 2", "inconclusive": "too close", "malformed": "2:1: typo"}
     expected = expect or None
+    if stated.error:
+        return Verdict(stated.id, "inconclusive", "undecided", stated.error)
     return Verdict(stated.id, word, "proved", details[word], expect=expected, line=stated.line)  # ty: ignore[invalid-argument-type]
 
 
@@ -63,6 +66,12 @@ def write(path: Path, *answers: str) -> str:
         (["inconclusive refuted"], 1),
         (["holds inconclusive"], 1),
         (["holds", "inconclusive"], 3),
+        ([], 3),
+        (["malformed malformed"], 0),
+        (["holds", "malformed"], 2),
+        (["malformed inconclusive"], 2),
+        (["refuted", "malformed", "inconclusive"], 2),
+        (["inconclusive malformed"], 1),
     ],
 )
 @pytest.mark.usefixtures("answers")
@@ -96,22 +105,25 @@ def test_a_terminal_gets_a_coloured_table(
     monkeypatch.setenv("COLUMNS", "120")
     run(write(tmp_path / "page.md", "holds", "refuted", "refuted refuted"))
     shown = capsys.readouterr().out
-    assert "\x1b[32mholds" in shown
-    assert shown.count("\x1b[1;31mrefuted") == 1
-    assert shown.count("\x1b[31mrefuted") == 1
+    assert "\x1b[32m✓ holds" in shown
+    assert shown.count("\x1b[1;31m✗ refuted") == 1
+    assert shown.count("\x1b[31m✗ refuted") == 1
     assert "1 holds, 2 refuted (1 as expected)" in shown
 
 
 def test_json_and_sarif_are_what_the_library_gives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     page.write_text(TYPO)
-    assert run(str(page), "--json") == 3
-    [found] = json.loads(capsys.readouterr().out)
-    assert (found["id"], found["verdict"], found["line"], found["file"]) == ("typo", "inconclusive", 1, str(page))
+    assert run(str(page), "--json") == 2
+    data = json.loads(capsys.readouterr().out)
+    assert (data["schema"], data["outcome"]) == (1, "malformed")
+    [found] = data["verdicts"]
+    assert (found["id"], found["verdict"], found["line"], found["file"]) == ("typo", "malformed", 1, str(page))
+    assert (found["place"], found["nearest"], found["mark"], found["schema"]) == ([2, 9], "softmax", "!", 1)
     assert found["versions"]["likewise"] == "0.1.0"
-    assert run(str(page), "--sarif") == 3
+    assert run(str(page), "--sarif") == 2
     [sarif_run] = json.loads(capsys.readouterr().out)["runs"]
-    assert [result["level"] for result in sarif_run["results"]] == ["warning"]
+    assert [result["level"] for result in sarif_run["results"]] == ["error"]
 
 
 def test_all_kinds_of_files_are_checked(
@@ -121,35 +133,38 @@ def test_all_kinds_of_files_are_checked(
     (tmp_path / "module.py").write_text(f'"""{TYPO}"""\nraise SystemExit("this was run")\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TYPO.encode())))
-    assert run("listed.yaml", "module.py", "module", "-") == 3
+    assert run("listed.yaml", "module.py", "module", "-") == 2
     shown = capsys.readouterr().out.splitlines()
     assert shown == [
         "listed.yaml:",
-        TYPO_LINE,
+        TYPO_LINE.format("listed.yaml:1:30"),
         "module.py:",
-        TYPO_LINE,
+        TYPO_LINE.format("module.py:2:9"),
         str(tmp_path / "module.py") + ":",
-        TYPO_LINE,
+        TYPO_LINE.format(str(tmp_path / "module.py") + ":2:9"),
         "-:",
-        TYPO_LINE,
+        TYPO_LINE.format("-:2:9"),
     ]
 
 
 def test_options_reach_the_library(answers: list[dict[str, object]], tmp_path: Path) -> None:
     page = write(tmp_path / "page.md", "holds")
-    run(page, "--seed", "7", "--budget", "2.5s", "--strict", "--allow-code")
+    run(page, "--seed", "7", "--budget", "2.5s", "--allow-code")
     run(page, "--budget", "3")
     run(page)
     assert answers == [
-        {"seed": 7, "budget": 2.5, "strict": True, "allow_code": True},
-        {"seed": 0, "budget": 3.0, "strict": False, "allow_code": False},
-        {"seed": 0, "budget": None, "strict": False, "allow_code": False},
+        {"seed": 7, "budget": 2.5, "allow_code": True},
+        {"seed": 0, "budget": 3.0, "allow_code": False},
+        {"seed": 0, "budget": None, "allow_code": False},
     ]
 
 
 @pytest.mark.usefixtures("answers")
 def test_wrong_usage_is_one_line_and_exits_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page, empty = write(tmp_path / "page.md", "holds"), write(tmp_path / "empty.md")
+    page = write(tmp_path / "page.md", "holds")
+    pipe = str(tmp_path / "pipe.md")
+    os.mkfifo(pipe)
+    (tmp_path / "wide.md").write_text("text", encoding="utf-16")
     (tmp_path / "list.yaml").write_text("claims: [{assert: 1 == 1}]")
     missing, out = str(tmp_path / "missing.md"), str(tmp_path / "out.html")
     for arguments, message in {
@@ -158,7 +173,10 @@ def test_wrong_usage_is_one_line_and_exits_2(tmp_path: Path, capsys: pytest.Capt
         (page, "--json", "--sarif"): "check: the output must be one of --json and --sarif; got both.",
         (missing,): f"check: file must exist, or be the name of a module with a source; got {missing}.",
         (missing, "--annotate", out): f"check: file must exist; got {missing}.",
-        (empty,): f"check: files must hold at least one claim; got none in {empty}.",
+        (str(tmp_path),): f"check: file must be a file or the name of a module; got the folder {tmp_path}.",
+        (pipe,): f"check: file must be a regular file; got a pipe or a device, {pipe}. Redirect it: likewise check - <",
+        (pipe, "--annotate", out): f"check: file must be a regular file; got a pipe or a device, {pipe}.",
+        (str(tmp_path / "wide.md"),): f"check: file must be text in UTF-8; got {tmp_path / 'wide.md'}.",
         (page, "--budget", "soon"): "check: --budget must be seconds above 0, as in 5s; got soon.",
         (page, "--budget", "0s"): "check: --budget must be seconds above 0, as in 5s; got 0s.",
         (page, "--budget", "nan"): "check: --budget must be seconds above 0, as in 5s; got nan.",
@@ -173,6 +191,21 @@ def test_wrong_usage_is_one_line_and_exits_2(tmp_path: Path, capsys: pytest.Capt
         assert shown.err.startswith(f"likewise: {message}")
         assert shown.err.count("\n") == 1
     assert run(page, "--seed", "-1") == 2
+
+
+@pytest.mark.usefixtures("answers")
+def test_a_document_without_a_claim_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    full, empty = write(tmp_path / "full.md", "holds"), write(tmp_path / "empty.md")
+    assert run(full, empty) == 3
+    line = "inconclusive  document  nothing to check: there is no claim  [undecided]"
+    assert capsys.readouterr().out.splitlines()[2:] == [f"{empty}:", line]
+    assert run(empty, "--annotate", str(tmp_path / "page.html")) == 3
+    assert "nothing to check" in (tmp_path / "page.html").read_text()
+
+
+def test_text_files_and_byte_order_marks_are_read(tmp_path: Path) -> None:
+    (tmp_path / "answer.txt").write_text(TYPO.replace("sin_softmax(q, k)", "1"), encoding="utf-8-sig")
+    assert run(str(tmp_path / "answer.txt")) == 0
 
 
 @pytest.mark.usefixtures("answers")
@@ -303,7 +336,7 @@ def test_the_catalogue_is_shown_by_row(
         "4 of 6 rows are decided by engines as the catalogue has them; 2 more are listed with the reason.",
         "1 hold, 1 need an assumption, 2 are refuted; 1 of these were noticed by nobody.",
     ]
-    assert shown.err == "not as expected: inconclusive  row-4    []\n"
+    assert shown.err == "not as expected: inconclusive  row-4  \n"
     assert run("--catalogue", "--json") == 3
     data = json.loads(capsys.readouterr().out)
     assert data["totals"] == {

@@ -9,12 +9,13 @@ from typing import Any
 
 import likewise
 from likewise.checks import require, require_count
-from likewise.claims.documents import Stated, markdown_claims
+from likewise.claims.documents import markdown_claims
 from likewise.claims.language.claim import Claim
-from likewise.claims.language.parser import parse
-from likewise.claims.language.tokens import Unparsed
+from likewise.claims.language.parser import CHOICES, parse
+from likewise.claims.language.tokens import Unbounded, Unparsed
 from likewise.claims.pool import SHARE, Kind, Late, shared_pool
 from likewise.claims.registry import names_code, needs_torch, programs_of, registered_here
+from likewise.claims.stated import NOTHING, Span, Stated, or_nothing
 from likewise.claims.verdict import Verdict
 from likewise.progress import Progress, silent
 
@@ -41,18 +42,20 @@ def check(
     seed: int = 0,
     budget: float | None = None,
     allow_code: bool = False,
-    strict: bool = False,
 ) -> Verdict:
     """Decide one claim: a block of lines, or one relation with its variables in `given`.
 
     >>> print(check("dot(q, k) == dot(k, q)", given={"q": R["D"], "k": R["D"]}))
     holds  claim  for every D (normal form)  [proved]
     """
-    if "assert:" not in text and "\n" not in text.strip():
-        text = f"assert: {text}"
-    if given:
-        text = f"given: {'; '.join(f'{name} in {domain}' for name, domain in given.items())}\n{text}"
-    return check_claims([Stated(id, text)], seed=seed, budget=budget, allow_code=allow_code, strict=strict)[0]
+    before = "" if "assert:" in text or "\n" in text.strip() else "assert: "
+    declared = f"given: {'; '.join(f'{name} in {domain}' for name, domain in given.items())}\n" if given else ""
+    spans = tuple(  # so that a malformed claim's place is one of `text`
+        Span(line + bool(given), 1 + len(before), line, 1) for line in range(1, len(text.splitlines()) + 1)
+    )
+    return check_claims(
+        [Stated(id, declared + before + text, spans=spans)], seed=seed, budget=budget, allow_code=allow_code
+    )[0]
 
 
 def check_claims(
@@ -61,7 +64,6 @@ def check_claims(
     seed: int = 0,
     budget: float | None = None,
     allow_code: bool = False,
-    strict: bool = False,
     progress: Progress = silent,
 ) -> list[Verdict]:
     """Decide many claims at once, in worker processes; the verdicts come in the order of the claims.
@@ -71,12 +73,12 @@ def check_claims(
     require_count("check", "seed", seed, least=0)
     require(budget is None or budget > 0, "check", "budget", "be a number of seconds above 0", budget)
     asked = [_ask(each, seed, budget) for each in stated]
-    verdicts: list[Verdict] = [_inconclusive(each, each.reason) for each in asked]
+    verdicts: list[Verdict] = [_unasked(each) for each in asked]
     places = [place for place, each in enumerate(asked) if each.claim is not None]
 
     def answered(number: int, found: "dict[str, Any] | Late") -> None:
         each = asked[places[number]]
-        verdicts[places[number]] = _verdict(each, found, strict)
+        verdicts[places[number]] = _verdict(each, found)
         done[0] += 1
         progress(done[0] / len(places), each.stated.id)
 
@@ -101,25 +103,26 @@ def check_document(
     seed: int = 0,
     budget: float | None = None,
     allow_code: bool = False,
-    strict: bool = False,
 ) -> list[Verdict]:
-    r"""Decide the claim fences of a Markdown text, in their order.
+    r"""Decide the claim fences of a Markdown text, in their order; without any, the one verdict is inconclusive.
 
     >>> print(*check_document("```claim half\nassert: 1/2 == 0.5\n```\n"))
     holds  half  0.5 == 0.5  [arithmetic]
     """
-    return check_claims(markdown_claims(markdown), seed=seed, budget=budget, allow_code=allow_code, strict=strict)
+    return check_claims(or_nothing(markdown_claims(markdown)), seed=seed, budget=budget, allow_code=allow_code)
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """One claim on its way to a worker; without a claim there is a reason."""
+    """One claim on its way to a worker; without a claim there is a reason, and a place if it is malformed."""
 
     stated: Stated
     claim: Claim | None
     seed: int
     budget: float
     reason: str = ""
+    place: tuple[int, int] | None = None
+    nearest: str = ""
 
     @property
     def here(self) -> bool:
@@ -143,11 +146,14 @@ class _Asked:
 
 def _ask(stated: Stated, seed: int, budget: float | None) -> _Asked:
     if stated.error:
-        return _Asked(stated, None, seed, 0.0, stated.error)
+        place = None if stated.error == NOTHING else (max(stated.line, 1), stated.column)
+        return _Asked(stated, None, seed, 0.0, stated.error, place)
     try:
         claim = parse(stated.text, id=stated.id)
-    except Unparsed as reason:
+    except Unbounded as reason:
         return _Asked(stated, None, seed, 0.0, str(reason))
+    except Unparsed as reason:
+        return _Asked(stated, None, seed, 0.0, str(reason), stated.place(reason.place or (1, 1)), reason.nearest)
     own = claim.seed if claim.seed is not None else _hashed(claim.statement, seed)
     return _Asked(stated, claim, own, min(claim.budget, budget or CEILING))
 
@@ -157,21 +163,20 @@ def _hashed(statement: str, seed: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}\n{statement}".encode()).digest()[:6], "big")
 
 
-def _verdict(asked: _Asked, answer: "dict[str, Any] | Late", strict: bool) -> Verdict:
+def _verdict(asked: _Asked, answer: "dict[str, Any] | Late") -> Verdict:
     """A worker's answer, judged here: what is not of the agreed form is no verdict."""
     if isinstance(answer, Late):
-        return _inconclusive(asked, f"{answer} ({asked.budget:g} s)" if answer.is_overdue else str(answer))
+        if answer.is_overdue:
+            return _inconclusive(asked, f"{answer} ({asked.budget:g} s)", "late")
+        return _inconclusive(asked, str(answer))
     found = answer.get("finding")
     if not isinstance(found, dict) or found.get("verdict") not in ("holds", "refuted", "inconclusive"):
         return _inconclusive(asked, "its worker's answer was not understood")
-    verdict, detail = found["verdict"], str(found["detail"])
-    if strict and found["grade"] == "not refuted":
-        verdict, detail = "inconclusive", f"{detail} (strict: not refuted is not enough)"
     assert asked.claim is not None
     return Verdict(
-        verdict=verdict,
+        verdict=found["verdict"],
         grade=str(found["grade"]),
-        detail=detail,
+        detail=str(found["detail"]),
         engine=str(found["engine"]),
         witness=_pairs(found["witness"]),
         suggestions=tuple(map(str, found["suggestions"])),
@@ -182,8 +187,19 @@ def _verdict(asked: _Asked, answer: "dict[str, Any] | Late", strict: bool) -> Ve
     )
 
 
-def _inconclusive(asked: _Asked, reason: str) -> Verdict:
-    return Verdict(verdict="inconclusive", grade="none", detail=reason, **_known(asked, ()))
+def _unasked(asked: _Asked) -> Verdict:
+    """The verdict on what no engine is asked about."""
+    if asked.place is None:
+        return _inconclusive(asked, asked.reason)
+    line, column = asked.place
+    where = f"{asked.stated.file}:{line}:{column}" if asked.stated.file else f"line {line}, column {column}"
+    detail = f"{where}: {asked.reason}"
+    known = _known(asked, ())
+    return Verdict(verdict="malformed", grade="", detail=detail, place=asked.place, nearest=asked.nearest, **known)
+
+
+def _inconclusive(asked: _Asked, reason: str, grade: str = "undecided") -> Verdict:
+    return Verdict(verdict="inconclusive", grade=grade, detail=reason, **_known(asked, ()))
 
 
 def _known(asked: _Asked, versions: tuple[tuple[str, str], ...]) -> dict[str, Any]:
@@ -204,9 +220,9 @@ def _known(asked: _Asked, versions: tuple[tuple[str, str], ...]) -> dict[str, An
 
 
 def _expected(text: str) -> Any:
-    """What an unparsed claim expects: a statement that cannot be read may be kept on purpose, as inconclusive."""
+    """What an unparsed claim expects: a statement that cannot be read may be kept on purpose, as malformed."""
     wanted = [line.partition(":")[2].strip() for line in text.splitlines() if line.strip().startswith("expect:")]
-    return "inconclusive" if wanted == ["inconclusive"] else None
+    return wanted[0] if len(wanted) == 1 and wanted[0] in CHOICES["expect"] else None
 
 
 def _pairs(found: Any) -> tuple[tuple[str, str], ...]:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from likewise.checks import refuse, require
 from likewise.claims.language.limits import DOCUMENT
-from likewise.claims.stated import Entry, Misread, Stated, stated
+from likewise.claims.stated import Entry, Misread, Span, Stated, or_nothing, stated
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 CLAIM = re.compile(r"claim\b", re.IGNORECASE)  # also what nearly is one: a typo must not leave a claim unchecked
+LINE_END = re.compile(r"\r\n?|\n")
 
 
 def markdown_parser() -> "MarkdownIt":
@@ -58,11 +59,19 @@ def module_claims(name: str) -> list[Stated]:
 
 def file_claims(path: Path) -> list[Stated]:
     """The claims of one file, read as what its name ends in."""
+    require_regular(path)
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         refuse("check", "file", f"end in {', '.join(READERS)}", path)
     with path.open("rb") as file:
         return reader(text_of(file, str(path)), file=str(path))
+
+
+def require_regular(path: Path) -> None:
+    """Refuse what is there and no file: a folder has no text, and a pipe or a device may never end."""
+    require(not path.is_dir(), "check", "file", "be a file or the name of a module", f"the folder {path}")
+    hint = f"Redirect it: likewise check - < {path}"
+    require(path.is_file(), "check", "file", "be a regular file", f"a pipe or a device, {path}", hint)
 
 
 def text_of(file: BinaryIO, name: str) -> str:
@@ -76,6 +85,7 @@ def text_of(file: BinaryIO, name: str) -> str:
 READERS = {
     ".md": markdown_claims,
     ".markdown": markdown_claims,
+    ".txt": markdown_claims,
     ".yaml": yaml_claims,
     ".yml": yaml_claims,
     ".py": python_claims,
@@ -83,21 +93,36 @@ READERS = {
 
 
 def claims_at(name: str) -> list[Stated]:
-    """The claims of the file of that name, or else of the module."""
+    """The claims of the file of that name, or else of the module; if there is none, one that says so."""
     path = Path(name)
-    require(not path.is_dir(), "check", "file", "be a file or the name of a module", f"the folder {name}")
-    return file_claims(path) if path.exists() else module_claims(name)
+    return or_nothing(file_claims(path) if path.exists() else module_claims(name), name)
 
 
 def _fences(text: str) -> Iterator[Entry]:
+    return _fences_in(text, LINE_END.split(text), 0)
+
+
+def _fences_in(text: str, written: list[str], before: int) -> Iterator[Entry]:
+    """The fences of a text that stands in a file of these lines, with so many of them before it."""
     blocks = markdown_parser().disable("inline").parse(text)
     for fence in blocks:
         if fence.type != "fence" or not CLAIM.match(fence.info.strip()):
             continue
         word, _, id = fence.info.strip().partition(" ")
-        line = fence.map[0] + 1 if fence.map else 1
+        line = before + (fence.map[0] + 1 if fence.map else 1)
         error = "" if word == "claim" else f"a claim's fence begins with 'claim <id>'; got {fence.info.strip()[:80]!r}"
-        yield Entry(line, id.strip() if word == "claim" else "", fence.content, error)
+        spans = tuple(_span(number, content, line, written) for number, content in _numbered(fence.content))
+        yield Entry(line, id.strip() if word == "claim" else "", fence.content, error, spans=spans)
+
+
+def _numbered(text: str) -> Iterator[tuple[int, str]]:
+    return enumerate(text.splitlines(), start=1)
+
+
+def _span(number: int, content: str, fence: int, written: list[str]) -> Span:
+    """Where a line of a fence stands: in its file a list, a quotation or a docstring may have indented it."""
+    line = written[fence + number - 1] if fence + number <= len(written) else ""
+    return Span(number, 1, fence + number, len(line) - len(content) + 1 if line.endswith(content) else 1)
 
 
 def _docstring_fences(text: str) -> Iterator[Entry]:
@@ -105,7 +130,8 @@ def _docstring_fences(text: str) -> Iterator[Entry]:
         with warnings.catch_warnings(action="ignore"):  # of escapes in strings that are none of our business
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise Misread(f"no Python: {error}", getattr(error, "lineno", None) or 1) from None
+        place = (getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1)
+        raise Misread(f"no Python: {error}", *place) from None
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = [
         (node.body[0].lineno, docstring)
@@ -115,8 +141,7 @@ def _docstring_fences(text: str) -> Iterator[Entry]:
     ]
     for start, docstring in sorted(docstrings):
         first, _, rest = docstring.partition("\n")
-        for fence in _fences(f"{first.strip()}\n{textwrap.dedent(rest)}"):
-            yield fence._replace(line=start + fence.line - 1)
+        yield from _fences_in(f"{first.strip()}\n{textwrap.dedent(rest)}", LINE_END.split(text), start - 1)
 
 
 def _module_path(name: str) -> Path:

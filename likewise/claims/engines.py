@@ -17,7 +17,7 @@ from likewise.claims.language.tree import Chain, Moment, Name, Node, Number, Pro
 from likewise.claims.registry import programs_of
 from likewise.claims.sandbox import confined
 from likewise.claims.shape import shapes
-from likewise.claims.verdict import Finding, Undecided
+from likewise.claims.verdict import Finding, OutOfTime, Undecided
 
 Engine = Callable[..., Finding | None]
 
@@ -80,37 +80,41 @@ def _decided(claim: Claim, allow_code: bool, folder: str) -> Finding:
     """Ask one engine after the other; the first that decides has the word, and nothing is guessed when none does."""
     reasons: list[str] = []
     suggestions: list[str] = []
-    weak: Finding | None = None
+    searched: Finding | None = None
+    late = False
     ends = time.process_time() + claim.budget
     for engine in engines_for(claim):
         allowed = {"allow_code": allow_code, "folder": folder} if engine in MAY_RUN_CODE else {}
         left = ends - time.process_time()
         if left <= 0:
+            late = True
             reasons.append(f"over its budget of {claim.budget:g} s")
             break
         asked = claim if engine is cited.decide else with_numbers(claim)
         try:
             found = engine(replace(asked, budget=left), **allowed)
         except Undecided as reason:
+            late = isinstance(reason, OutOfTime)
             reasons.append(str(reason))
             continue
         if found is None:
             continue
         if engine is cited.decide and claim.source and found.verdict == "inconclusive":
             return found  # the numbers as printed must not decide what their rounding leaves open
-        if found.verdict == "inconclusive":
+        if found.grade == "searched":
+            searched = searched or found
+        elif found.verdict == "inconclusive":
             reasons.append(found.detail)
             suggestions += found.suggestions
         elif found.verdict == "holds" and impossible(asked):
-            return Finding("inconclusive", "none", "nothing satisfies the assumptions", engine=found.engine)
-        elif found.grade == "not refuted":
-            weak = weak or found
+            return Finding("inconclusive", "undecided", "nothing satisfies the assumptions", engine=found.engine)
         else:
             return found
-    if weak:
-        return weak
+    if searched:
+        return searched
     detail = "; ".join(dict.fromkeys(filter(None, reasons))) or "no engine decides such a statement"
-    return Finding("inconclusive", "none", detail, engine="", suggestions=tuple(dict.fromkeys(suggestions)))
+    grade = "late" if late else "undecided"
+    return Finding("inconclusive", grade, detail, engine="", suggestions=tuple(dict.fromkeys(suggestions)))
 
 
 def with_numbers(claim: Claim) -> Claim:

@@ -15,13 +15,13 @@ RULES = {
     "refuted": "A claim is refuted by a counterexample.",
     "missed": "A claim's verdict is not the one that it expects.",
     "inconclusive": "A claim could not be decided.",
-    "not-refuted": "A claim holds weakly: no counterexample was found, and no proof.",
+    "malformed": "A claim is not written in the language of claims.",
 }
 BRACES = str.maketrans({"\\": "\\\\", "[": "\\[", "]": "\\]", "{": "{{", "}": "}}"})
 
 
 def sarif(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """One run: what fails is an error, what stays open a warning, a weak holds a note; what passes is not mentioned."""
+    """One run: what fails or is malformed is an error, what stays open a note; what passes is not mentioned."""
     driver = {
         "name": "likewise",
         "version": likewise.__version__,
@@ -45,18 +45,19 @@ def message(text: str) -> str:
 def _rule(verdict: Verdict) -> str | None:
     if verdict.outcome == "fails":
         return "refuted" if verdict.verdict == "refuted" else "missed"
-    if verdict.outcome == "open":
-        return "inconclusive"
-    return "not-refuted" if verdict.verdict == "holds" and verdict.grade == "not refuted" else None
+    return {"open": "inconclusive", "malformed": "malformed"}.get(verdict.outcome)
 
 
-def _level(rule: str) -> Literal["error", "warning", "note"]:
-    return "warning" if rule == "inconclusive" else "note" if rule == "not-refuted" else "error"
+def _level(rule: str) -> Literal["error", "note"]:
+    return "note" if rule == "inconclusive" else "error"
 
 
 def _result(claim: Stated, verdict: Verdict, rule: str) -> dict[str, Any]:
     expected = f" (expected: {verdict.expect})" if rule == "missed" else ""
-    place = {"artifactLocation": {"uri": _uri(claim.file)}, "region": {"startLine": max(1, claim.line)}}
+    region = {"startLine": max(1, claim.line)}
+    if verdict.place:
+        region = {"startLine": verdict.place[0], "startColumn": verdict.place[1]}
+    place = {"artifactLocation": {"uri": _uri(claim.file)}, "region": region}
     return {
         "ruleId": rule,
         "ruleIndex": list(RULES).index(rule),

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from likewise.claims.language.limits import CLAIMS, DOCUMENT
 
+NOTHING = "nothing to check: there is no claim"
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -19,6 +20,29 @@ class Stated:
     line: int = 0
     file: str = ""
     error: str = ""
+    column: int = field(default=1, repr=False, compare=False)
+    spans: "tuple[Span, ...]" = field(default=(), repr=False, compare=False)
+
+    def place(self, at: tuple[int, int]) -> tuple[int, int]:
+        """The line and column of the file for a line and column of the text.
+
+        >>> Stated("a", "assert: 1", spans=(Span(1, 1, 7, 3), Span(1, 9, 8, 5))).place((1, 10))
+        (8, 6)
+        """
+        line, column = at
+        before = [span for span in self.spans if span.line == line and span.column <= column]
+        if not before:
+            return at
+        return before[-1].file_line, before[-1].file_column + column - before[-1].column
+
+
+class Span(NamedTuple):
+    """A piece of a claim's text, up to the next one, and where it stands in the file; all count from 1."""
+
+    line: int
+    column: int
+    file_line: int
+    file_column: int
 
 
 class Entry(NamedTuple):
@@ -28,14 +52,16 @@ class Entry(NamedTuple):
     id: str
     text: str
     error: str = ""
+    column: int = 1
+    spans: tuple[Span, ...] = ()
 
 
 class Misread(Exception):
     """A file, or a part of it, is not of the agreed form."""
 
-    def __init__(self, reason: str, line: int = 1) -> None:
+    def __init__(self, reason: str, line: int = 1, column: int = 1) -> None:
         super().__init__(reason)
-        self.line = line
+        self.line, self.column = line, column
 
 
 def stated(read: Callable[[str], Iterable[Entry]], text: str, file: str) -> list[Stated]:
@@ -50,7 +76,7 @@ def stated(read: Callable[[str], Iterable[Entry]], text: str, file: str) -> list
             raise Misread(f"longer than {DOCUMENT:,} characters")
         found = list(read(text))
     except Misread as reason:
-        return [Stated("document", "", reason.line, file, str(reason))]
+        return [Stated("document", "", reason.line, file, str(reason), reason.column)]
     claims, seen = [], set()
     for number, entry in enumerate(found[:CLAIMS], start=1):
         usable = ID.fullmatch(entry.id)
@@ -60,8 +86,13 @@ def stated(read: Callable[[str], Iterable[Entry]], text: str, file: str) -> list
         elif id in seen:
             error = error or f"the id {id} is given twice"
         seen.add(id)
-        claims.append(Stated(id, entry.text, entry.line, file, error))
+        claims.append(Stated(id, entry.text, entry.line, file, error, entry.column, entry.spans))
     if len(found) > CLAIMS:
         reason = f"more than {CLAIMS} claims in one file; the rest was not read"
         claims.append(Stated("document", "", found[CLAIMS].line, file, reason))
     return claims
+
+
+def or_nothing(claims: list[Stated], file: str = "") -> list[Stated]:
+    """The claims of a document, or one that says that there are none: an empty document is no pass."""
+    return claims or [Stated("document", "", 1, file, NOTHING)]

@@ -41,9 +41,9 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     try:
         found = decide(question["claim"], allow_code=question["allow_code"], folder=question["folder"])
     except MemoryError:
-        found = Finding("inconclusive", "none", "out of memory", engine="")
+        found = Finding("inconclusive", "undecided", "out of memory", engine="")
     except Exception as error:  # a fault of an engine must not pass for a verdict
-        found = Finding("inconclusive", "none", f"internal error: {type(error).__name__}: {error}", engine="")
+        found = Finding("inconclusive", "undecided", f"internal error: {type(error).__name__}: {error}", engine="")
     seconds = round(time.monotonic() - started, 3)
     return {"finding": asdict(found), "versions": _versions(), "seconds": seconds}
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CHECK_EXAMPLES = examples(
     "likewise check answer.md",
-    "likewise check docs/claims.md claims.yaml likewise.attention --strict",
+    "likewise check docs/claims.md claims.yaml likewise.attention",
     "likewise check answer.md --annotate answer.html",
     "likewise check answer.md --sarif --budget 5s",
     "likewise check --catalogue",
@@ -36,9 +36,6 @@ def check(
     ],
     as_json: Json = False,
     as_sarif: Annotated[bool, typer.Option("--sarif", help="Print SARIF 2.1.0, for editors and code hosts.")] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="A claim that is merely not refuted is inconclusive.")
-    ] = False,
     allow_code: Annotated[bool, typer.Option("--allow-code", help="Let claims run code of yours, confined.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of what is sampled.")] = 0,
     budget: Annotated[str | None, typer.Option(metavar="SECONDS", help="At most so long for a claim: 5s.")] = None,
@@ -47,21 +44,21 @@ def check(
     ] = None,
     catalogue: Annotated[bool, typer.Option("--catalogue", help="Check 188 statements of five transcripts.")] = False,
 ) -> None:
-    """Check the claims of files: holds, refuted with a counterexample, or inconclusive with the reason.
+    """Check the claims of files: holds, refuted with a counterexample, inconclusive with the reason, or malformed.
 
-    Exit code 0: all hold, or are as expected; 1: some refuted or not as expected; 2: wrong usage; 3: some undecided.
+    Exit code 0: all hold, or are as expected; 1: some refuted or not as expected; 2: wrong usage, or a malformed claim;
+    3: some inconclusive, or nothing to check. Malformed counts before refuted, refuted before inconclusive.
     """
     _require_options(files, as_json=as_json, as_sarif=as_sarif, annotate=annotate, catalogue=catalogue)
     seconds = _seconds(budget)
     from likewise.claims.checking import check_claims
     from likewise.claims.documents import markdown_claims
+    from likewise.claims.stated import or_nothing
 
     text = _markdown(files[0]) if annotate is not None else ""
-    stated = markdown_claims(text, file=files[0]) if annotate is not None else _stated(files, catalogue)
+    stated = or_nothing(markdown_claims(text, file=files[0]), files[0]) if annotate else _stated(files, catalogue)
     with progress_bar() as progress:
-        verdicts = check_claims(
-            stated, seed=seed, budget=seconds, allow_code=allow_code, strict=strict, progress=progress
-        )
+        verdicts = check_claims(stated, seed=seed, budget=seconds, allow_code=allow_code, progress=progress)
     if annotate is not None:
         from likewise.files import write_whole
         from likewise.reports.annotation import annotated
@@ -81,9 +78,10 @@ def check(
 
 
 def exit_code(verdicts: "Sequence[Verdict]") -> int:
-    """0 all pass, 1 some fail, 3 some stay open."""
-    outcomes = {verdict.outcome for verdict in verdicts}
-    return 1 if "fails" in outcomes else 3 if "open" in outcomes else 0
+    """0 all pass, 1 some fail, 2 some are malformed, 3 some stay open or there are none."""
+    from likewise.claims.verdict import worst
+
+    return {"passes": 0, "fails": 1, "malformed": 2, "open": 3}[worst(verdicts)]
 
 
 def _require_options(
@@ -115,31 +113,37 @@ def _seconds(budget: str | None) -> float | None:
 
 def _stated(files: list[str], catalogue: bool) -> "list[Stated]":
     from likewise.claims.documents import claims_at, markdown_claims
+    from likewise.claims.stated import or_nothing
     from likewise.programs.rows import catalogue_claims
 
     if catalogue:
         return catalogue_claims()
-    found = [markdown_claims(_markdown(file), file=file) if file == "-" else claims_at(file) for file in files]
-    stated = [claim for claims in found for claim in claims]
-    require(bool(stated), "check", "files", "hold at least one claim", f"none in {' '.join(files)}")
-    return stated
+    found = [
+        or_nothing(markdown_claims(_markdown(file), file=file), file) if file == "-" else claims_at(file)
+        for file in files
+    ]
+    return [claim for claims in found for claim in claims]
 
 
 def _markdown(file: str) -> str:
-    from likewise.claims.documents import text_of
+    from likewise.claims.documents import require_regular, text_of
 
     if file == "-":
         return text_of(sys.stdin.buffer, "stdin")
-    require(Path(file).is_file(), "check", "file", "exist", file)
+    require(Path(file).exists(), "check", "file", "exist", file)
+    require_regular(Path(file))
     with Path(file).open("rb") as opened:
         return text_of(opened, file)
 
 
 def _plain(stated: "list[Stated]", verdicts: "list[Verdict]", catalogue: bool) -> Any:
-    plain = [{**verdict.to_json(), "file": claim.file} for claim, verdict in zip(stated, verdicts, strict=True)]
+    from likewise.claims.verdict import SCHEMA, worst
+
+    listed = [{**verdict.to_json(), "file": claim.file} for claim, verdict in zip(stated, verdicts, strict=True)]
+    plain = {"schema": SCHEMA, "outcome": worst(verdicts), "verdicts": listed}
     if not catalogue:
         return plain
     from likewise.programs.rows import rows, totals
 
     found = rows(stated, verdicts)
-    return {"totals": totals(found), "rows": [row.to_json() for row in found], "verdicts": plain}
+    return {**plain, "totals": totals(found), "rows": [row.to_json() for row in found]}

@@ -16,7 +16,7 @@ from likewise.text import printable
 TOTALS = """\
 {decided} of {rows} rows are decided by engines as the catalogue has them; {listed} more are listed with the reason.
 {holds} hold, {conditional} need an assumption, {refuted} are refuted; {unnoticed} of these were noticed by nobody."""
-COLOURS = {"holds": "green", "refuted": "red", "inconclusive": "yellow"}
+COLOURS = {"holds": "green", "refuted": "red", "inconclusive": "yellow", "malformed": "magenta"}
 
 
 def show_verdicts(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> None:
@@ -88,7 +88,7 @@ def _cells(verdict: Verdict) -> list[Text]:
         detail.append("\nas expected" if verdict.as_expected else f"\nexpected: {verdict.expect}", "dim")
     colour = COLOURS[verdict.verdict]
     style = colour if verdict.outcome == "passes" else f"bold {colour}"
-    return [text(verdict.verdict, style), text(verdict.id), detail, text(verdict.grade)]
+    return [text(f"{verdict.mark} {verdict.verdict}", style), text(verdict.id), detail, text(verdict.grade)]
 
 
 def _row_cells(row: Row) -> list[str]:

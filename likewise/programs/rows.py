@@ -15,7 +15,7 @@ from likewise.claims.verdict import Verdict
 
 FOLDER = Path(__file__).parent / "catalogue"
 UNNOTICED = ("nobody", "not visibly flagged")
-ORDER = ("inconclusive", "refuted", "holds")  # a row is what its worst claim is
+ORDER = ("malformed", "inconclusive", "refuted", "holds")  # a row is what its worst claim is
 FIELDS = re.compile(r"^(row|who|noticed): *(\S.*?) *$", re.MULTILINE)
 LISTED = re.compile(r"^- row ([0-9]+): (.+)$", re.MULTILINE)
 
@@ -32,10 +32,10 @@ class Row:
     @property
     def decided(self) -> bool:
         """Whether engines decided all its claims, as the catalogue has it."""
-        return all(verdict.as_expected and verdict.verdict != "inconclusive" for verdict in self.verdicts)
+        return all(verdict.as_expected and verdict.verdict in ("holds", "refuted") for verdict in self.verdicts)
 
     @property
-    def kind(self) -> Literal["holds", "refuted", "conditional", "inconclusive"]:
+    def kind(self) -> Literal["holds", "refuted", "conditional", "inconclusive", "malformed"]:
         """What became of the statement; it is conditional if it is refuted and holds with an assumption."""
         found = {verdict.verdict for verdict in self.verdicts}
         return "conditional" if found >= {"holds", "refuted"} else min(found, key=ORDER.index)

@@ -11,15 +11,16 @@ from likewise.page import render
 
 BOOKKEEPING = ("expect:", "revises:", "who:", "noticed:", "row:", "note:")  # no part of what a claim states
 GRADES = {
-    "proved": "exact algebra, or a certificate in fractions, for the whole domain",
+    "proved": "exact algebra, a certificate in fractions, or shapes in symbols, for the whole domain",
     "exact witness": "a point violates the relation, in exact arithmetic",
-    "exact count": "counted on the program; the polynomial was confirmed at sizes it was not made from",
-    "shape": "sizes bound to distinct primes, or to symbols",
-    "alpha": "sampled; wrong with at most this probability",
+    "counted": "counted on the program; the polynomial was confirmed at sizes it was not made from",
+    "sampled": "sampled; wrong with at most this probability",
     "arithmetic": "exact, from numbers as they are cited",
     "run": "it happened, on the inputs that are named",
-    "not refuted": "no counterexample was found, and no proof",
-    "none": "not decided; the reason stands beside it",
+    "searched": "no counterexample was found, and no proof",
+    "undecided": "not decided; the reason stands beside it",
+    "late": "not decided in time",
+    "disagreement": "two engines differ, so nothing is said",
 }
 
 
@@ -44,8 +45,8 @@ class Card:
 
     @property
     def grade(self) -> str:
-        """The grade without its numbers: of `alpha=1e-6, n=101` it is alpha."""
-        return self.verdict.grade.partition(",")[0].partition("=")[0]
+        """The grade without its numbers: of `sampled, alpha=1e-6, n=101` it is sampled."""
+        return self.verdict.grade.partition(",")[0]
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def test_no_attack_gets_a_verdict_or_more_than_its_time() -> None:
     stated = [Stated(f"attack-{place}", text) for place, text in enumerate(UNPARSED + UNDECIDED)]
     started = time.monotonic()
     verdicts = check_claims(stated, budget=1.0)
-    assert [str(verdict) for verdict in verdicts if verdict.verdict != "inconclusive"] == []
+    assert [str(verdict) for verdict in verdicts if verdict.verdict not in ("inconclusive", "malformed")] == []
     assert [verdict.detail for verdict in verdicts if "internal error" in verdict.detail] == []
     assert all(verdict.detail for verdict in verdicts)
     assert time.monotonic() - started < 3.0 * len(UNDECIDED)

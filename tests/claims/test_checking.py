@@ -1,11 +1,11 @@
-"""From texts to verdicts: seeds, budgets, strictness, what a caller registered."""
+"""From texts to verdicts: seeds, budgets, places, what a caller registered."""
 
 from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
 
-from likewise.claims import R, Stated, check, check_claims, checking, engines, register, worker
+from likewise.claims import R, Stated, check, check_claims, check_document, checking, engines, register, worker
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.parser import parse
 from likewise.claims.registry import programs
@@ -30,7 +30,7 @@ def test_a_program_of_the_caller_is_counted() -> None:
         "sizes: n\nunit: mac\nassert: cost(mine.square) <= n^2",
     ]
     first, second, third = check_claims([Stated(str(i), text) for i, text in enumerate([*claims, "assert: 1 == 1"])])
-    assert str(first) == "holds  0  n^3 mac  [exact count, 4+4 runs]"
+    assert str(first) == "holds  0  n^3 mac  [counted, 4+4 runs]"
     assert second.verdict == "refuted"
     assert third.verdict == "holds"
 
@@ -66,18 +66,10 @@ def test_the_caller_is_the_ceiling_of_a_budget() -> None:
     assert check("assert: 1 == 1\nbudget: 500s", budget=100.0).budget == 100.0
 
 
-def test_strict_does_not_take_not_refuted_for_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    weak = {"verdict": "holds", "grade": "not refuted", "detail": "at 24 points", "engine": "x", "witness": [],
-            "suggestions": [], "numbers": []}  # fmt: skip
-
-    class Weak:
-        def ask_all(self, questions, answered) -> None:
-            for place, _ in enumerate(questions):
-                answered(place, {"finding": weak, "versions": {}})
-
-    monkeypatch.setattr(checking, "shared_pool", Weak)
-    assert check("1 == 1").verdict == "holds"
-    assert check("1 == 1", strict=True).verdict == "inconclusive"
+def test_a_search_that_finds_nothing_does_not_hold() -> None:
+    found = check("given: x in R\nassert: log(exp(x) + 1) - log(1 + exp(-x)) == x")
+    assert (found.verdict, found.grade, found.mark) == ("inconclusive", "searched", "~")
+    assert (found.outcome, found.as_expected) == ("open", False)
 
 
 @pytest.mark.parametrize("answer", [{}, {"finding": None}, {"finding": {"verdict": "maybe"}}])
@@ -92,9 +84,35 @@ def test_an_answer_of_another_form_is_no_verdict(answer: dict, monkeypatch: pyte
 
 
 def test_a_text_that_is_kept_unread_on_purpose_passes() -> None:
-    assert check("assert: sin_softmax(1) > 0\nexpect: inconclusive").as_expected
-    assert not check("assert: sin_softmax(1) > 0\nexpect: refuted").as_expected
-    assert not check("assert: sin_softmax(1) > 0").as_expected
+    assert check("assert: sin_softmax(1) > 0\nexpect: malformed").as_expected
+    for expect in ("inconclusive", "refuted", "holds", "malformd"):
+        assert check(f"assert: sin_softmax(1) > 0\nexpect: {expect}").outcome == "malformed"
+    assert check("assert: 1 == 1\nexpect: malformed").outcome == "fails"
+
+
+def test_a_malformed_claim_has_a_place_and_a_name() -> None:
+    found = check("givn: q in R\nassert: q == q", id="typo")
+    assert str(found) == "malformed  typo  line 1, column 1: unknown field 'givn'; did you mean given?"
+    assert (found.place, found.nearest, found.mark, found.outcome) == ((1, 1), "given", "!", "malformed")
+    data = found.to_json()
+    assert (data["schema"], data["place"], data["nearest"], data["outcome"]) == (1, [1, 1], "given", "malformed")
+
+
+def test_the_place_is_one_of_the_text_that_was_given() -> None:
+    assert check("dot(q, qq) == 1", given={"q": R["D"]}).place == (1, 8)
+    assert check("assert: dot(q, qq) == 1", given={"q": R["D"]}).place == (1, 16)
+    assert check("x == 1").place == (1, 1)
+
+
+def test_what_is_too_large_is_inconclusive() -> None:
+    found = check(f"{'9' * 65} > 1")
+    assert (found.verdict, found.grade, found.place) == ("inconclusive", "undecided", None)
+
+
+def test_a_document_without_a_claim_is_no_pass() -> None:
+    [found] = check_document("# Text\n\n```python\nassert 1 == 1\n```\n")
+    assert (found.verdict, found.outcome) == ("inconclusive", "open")
+    assert found.detail == "nothing to check: there is no claim"
 
 
 def test_wrong_options_are_refused() -> None:

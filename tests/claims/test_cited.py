@@ -120,7 +120,7 @@ def test_arithmetic_is_exact_and_bounded(relation: str, verdict: str | None, det
 
 def test_rounding_across_the_tolerance_is_inconclusive_with_both_numbers() -> None:
     finding = found("source: {cells: {a: 1.5}}\nassert: a == 1 within 0.5")
-    assert (finding.verdict, finding.grade) == ("inconclusive", "none")
+    assert (finding.verdict, finding.grade) == ("inconclusive", "undecided")
     assert finding.detail == "1.5 (rounding of the cells: 1.45 to 1.55; both answers are possible within it)"
 
 

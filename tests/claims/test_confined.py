@@ -111,7 +111,7 @@ def test_demonstrations_leave_the_random_numbers_of_others_alone() -> None:
 def test_code_is_off_without_permission(tmp_path: Path) -> None:
     (tmp_path / "mha_wide.py").write_text("raise SystemExit")
     finding = found(f"{X}\nassert: run(mha_wide.forward, x) succeeds", folder=str(tmp_path))
-    assert (finding.verdict, finding.grade) == ("inconclusive", "none")
+    assert (finding.verdict, finding.grade) == ("inconclusive", "undecided")
     assert finding.detail == "code claims are off; --allow-code runs them"
 
 

@@ -128,7 +128,7 @@ SIZED = "of: attend.py:step | sizes: N, D, M"
 def test_file_is_counted_in_a_confined_process_and_its_polynomial_decides(folder: Path) -> None:
     (folder / "attend.py").write_text(f"from likewise.attention import Elu\n{ATTEND}")  # our package can be used
     finding = found(f"budget: 30 | {SIZED} | assert: cost in O(N*D*M)", folder)
-    assert (finding.verdict, finding.grade) == ("refuted", "exact count, your code, 12+4 runs")
+    assert (finding.verdict, finding.grade) == ("refuted", "counted, your code, 12+4 runs")
     assert finding.detail == "N^2*D escapes along N=t (ratio ~ t); holds assuming N <= M, N <= D"
     assert dict(finding.witness)["N"] == "t"
     assert dict(finding.numbers)["cost(attend.py:step)"] == "N^2*D + N^2*M mac, N^2 elementwise"
@@ -157,14 +157,14 @@ def test_file_is_counted_in_a_confined_process_and_its_polynomial_decides(folder
 def test_every_quantity_is_decided_as_for_a_program_of_ours(text: str, verdict: str, part: str, folder: Path) -> None:
     finding = found(f"{SIZED} | {text}", folder)
     assert (finding.verdict, part in finding.detail) == (verdict, True), finding
-    assert finding.grade.startswith("exact count, your code, ")
+    assert finding.grade.startswith("counted, your code, ")
     assert "confinement" not in finding.detail
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_file_without_sizes_is_counted_once(folder: Path) -> None:
     finding = found("of: attend.py:layer | assert: params == 20", folder)
-    assert (finding.verdict, finding.grade, finding.detail) == ("holds", "exact count, your code", "20")
+    assert (finding.verdict, finding.grade, finding.detail) == ("holds", "counted, your code", "20")
     finding = found("of: attend.py:layer | unit: mac | assert: cost == 100", folder)
     assert (finding.verdict, finding.witness, finding.detail) == ("refuted", (("cost", "105"),), "105, 5% off")
 
@@ -175,8 +175,8 @@ def test_file_may_have_the_name_of_a_program_of_ours(folder: Path) -> None:
         ATTEND.replace("def step", "def softmax").replace("(q @ k.T)", "(q @ k.T / 2)")
     )
     text = "of: {} | sizes: N, D, M | unit: mac | assert: traffic == 0"
-    assert found(text.format("attention.softmax"), folder).grade == "exact count, 12+4 runs"
-    assert found(text.format("attention.py:softmax"), folder).grade == "exact count, your code, 12+4 runs"
+    assert found(text.format("attention.softmax"), folder).grade == "counted, 12+4 runs"
+    assert found(text.format("attention.py:softmax"), folder).grade == "counted, your code, 12+4 runs"
 
 
 @pytest.mark.usefixtures("in_this_process")

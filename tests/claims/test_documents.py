@@ -19,6 +19,7 @@ from likewise.claims.documents import (
 )
 from likewise.claims.language.limits import CLAIMS, DOCUMENT
 from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unparsed
 from likewise.claims.stated import Stated
 from likewise.text import printable
 
@@ -328,12 +329,66 @@ def test_what_is_not_there_is_refused(name: str) -> None:
 def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("")
     (tmp_path / "page.md").write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match=r"^check: file must end in .md, .markdown, .yaml, .yml, .py; got"):
+    with pytest.raises(ValueError, match=r"^check: file must end in .md, .markdown, .txt, .yaml, .yml, .py; got"):
         claims_at(str(tmp_path / "page.html"))
     with pytest.raises(ValueError, match=r"^check: file must be text in UTF-8; got"):
         claims_at(str(tmp_path / "page.md"))
     with pytest.raises(ValueError, match=r"^check: file must be a file or the name of a module; got the folder"):
         claims_at(str(tmp_path))
+
+
+# Places
+
+
+def place(claim: Stated) -> tuple[int, int]:
+    """Where in its file the parser stops."""
+    with pytest.raises(Unparsed) as refusal:
+        parse(claim.text)
+    assert refusal.value.place is not None
+    return claim.place(refusal.value.place)
+
+
+TYPO = "given: x in R\n{0}assert: x +\n{0}   oops == x\n"
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        ("```claim a\n" + TYPO.format("") + "```", (4, 4)),
+        ("> - one\n>\n>   ```claim a\n>   " + TYPO.format(">   ") + ">   ```", (6, 8)),
+        ("text\r\n\r\n  ```claim a\r\n  " + TYPO.format("  ").replace("\n", "\r\n") + "  ```", (6, 6)),
+    ],
+)
+def test_a_place_in_a_fence_is_one_of_the_page(page: str, found: tuple[int, int]) -> None:
+    [claim] = markdown_claims(page)
+    assert place(claim) == found
+
+
+def test_a_place_in_a_docstring_is_one_of_the_source() -> None:
+    [claim] = python_claims(
+        'x = 1\n\ndef f():\n    """F.\n\n    ```claim a\n    ' + TYPO.format("    ") + '    ```\n    """\n'
+    )
+    assert place(claim) == (9, 8)
+
+
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [
+        ("  - {id: a, given: x in R, assert: x == oops}", (2, 41)),
+        ("  - id: a\n    given: [x in R, y in R]\n    assert: x\n      + y ==\n      x + oops", (6, 11)),
+        ("  - id: a\n    given: x in R\n    assert: 'x ==  oops'", (4, 20)),
+        ("  - id: a\n    given: x in R\n    assert: >\n      x ==\n      oops", (6, 7)),
+        ("  - id: a\n    given: [x in R, y in]\n    assert: x == y", (3, 25)),
+        ("  - id: a\n    define: [f(x) = x, g(x) = oops(x)]\n    assert: f(1) == 1", (3, 31)),
+        ("  - id: a\n    givn: x in R\n    assert: 1 == 1", (3, 5)),
+        ('  - {id: a, assert: "\\u0031 == oops"}', (2, 21)),
+    ],
+)
+def test_a_place_in_a_list_is_one_of_the_file(entry: str, found: tuple[int, int]) -> None:
+    [claim] = yaml_claims(f"claims:\n{entry}\n")
+    line, column = place(claim)
+    assert (line, column) == found or "\\u" in entry  # behind an escape the column is that of the value's beginning
+    assert line == found[0]
 
 
 @given(st.text())

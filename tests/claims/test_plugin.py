@@ -36,18 +36,18 @@ SETTINGS = "[pytest]\nclaims_files = *.md\n"
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], bool]]:
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Every call of check_claims, whose answers are the words of the claims."""
-    made: list[tuple[list[str], bool]] = []
+    made: list[list[str]] = []
 
-    def check_claims(stated: list[Stated], *, strict: bool) -> list[Verdict]:
-        made.append(([each.id for each in stated], strict))
+    def check_claims(stated: list[Stated]) -> list[Verdict]:
+        made.append([each.id for each in stated])
         return [answer(each) for each in stated]
 
     def answer(stated: Stated) -> Verdict:
         word, _, expect = stated.text.strip().partition(" ")
         made_of = {"statement": "assert: \x1b[31m", "expect": expect or None}
-        return Verdict(stated.id, word, "none", "because \x1b[2J", **made_of)  # ty: ignore[invalid-argument-type]
+        return Verdict(stated.id, word, "undecided", "because \x1b[2J", **made_of)  # ty: ignore[invalid-argument-type]
 
     monkeypatch.setattr(checking, "check_claims", check_claims)
     return made
@@ -57,15 +57,13 @@ def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return pytester.runpytest_inprocess("-p", "likewise.pytest_plugin", "-p", "no:xdist", "-rs", *arguments)
 
 
-def test_nothing_is_collected_until_it_is_set_up(
-    pytester: pytest.Pytester, calls: list[tuple[list[str], bool]]
-) -> None:
+def test_nothing_is_collected_until_it_is_set_up(pytester: pytest.Pytester, calls: list[list[str]]) -> None:
     pytester.makefile(".md", page=PAGE)
     run(pytester).assert_outcomes()
     assert calls == []
 
 
-def test_every_claim_is_a_test(pytester: pytest.Pytester, calls: list[tuple[list[str], bool]]) -> None:
+def test_every_claim_is_a_test(pytester: pytest.Pytester, calls: list[list[str]]) -> None:
     pytester.makefile(".md", page=PAGE)
     pytester.makeini(SETTINGS)
     result = run(pytester)
@@ -74,32 +72,32 @@ def test_every_claim_is_a_test(pytester: pytest.Pytester, calls: list[tuple[list
         [
             "*_ claim bad _*",
             "*page.md:5",
-            r"refuted  bad  because \x1b?2J  ?none?",
+            r"refuted  bad  because \x1b?2J  ?undecided?",
             r"assert: \x1b?31m",
             "*_ claim missed _*",
-            r"holds  missed  because \x1b?2J  ?none?",
+            r"holds  missed  because \x1b?2J  ?undecided?",
             "expected: refuted",
-            r"SKIPPED * inconclusive  open  because \x1b?2J  ?none?",
+            r"SKIPPED * inconclusive  open  because \x1b?2J  ?undecided?",
         ]
     )
     assert "Traceback" not in result.stdout.str()
     assert "\x1b[2J" not in result.stdout.str()
-    assert calls == [(["good", "bad", "kept", "open", "missed"], False)]
+    assert calls == [["good", "bad", "kept", "open", "missed"]]
 
 
-def test_strict_lets_what_is_open_fail(pytester: pytest.Pytester, calls: list[tuple[list[str], bool]]) -> None:
+@pytest.mark.usefixtures("calls")
+def test_strict_lets_what_is_open_fail(pytester: pytest.Pytester) -> None:
     pytester.makefile(".md", page=PAGE)
     pytester.makeini(SETTINGS)
     run(pytester, "--claims-strict").assert_outcomes(passed=2, failed=3)
-    assert [strict for _, strict in calls] == [True]
 
 
-def test_only_what_is_selected_is_checked(pytester: pytest.Pytester, calls: list[tuple[list[str], bool]]) -> None:
+def test_only_what_is_selected_is_checked(pytester: pytest.Pytester, calls: list[list[str]]) -> None:
     pytester.makefile(".md", page=PAGE)
     pytester.makeini(SETTINGS)
     run(pytester, "-k", "good or kept").assert_outcomes(passed=2, deselected=3)
     run(pytester, "page.md::good").assert_outcomes(passed=1)
-    assert [ids for ids, _ in calls] == [["good", "kept"], ["good"]]
+    assert calls == [["good", "kept"], ["good"]]
 
 
 @pytest.mark.usefixtures("calls")
@@ -135,19 +133,31 @@ def test_a_file_that_cannot_be_read_is_an_error(pytester: pytest.Pytester) -> No
 
 
 def test_engines_answer(pytester: pytest.Pytester) -> None:
-    pytester.makefile(".md", page="```claim typo\nassert: sin_softmax(q, k) > 0\n```\n")
+    pytester.makefile(".md", page="```claim late\nof: net.py:step\nassert: params == 1\n```\n")
     pytester.makeini(SETTINGS)
     result = run(pytester)
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["SKIPPED * inconclusive  typo  unknown name sin_softmax (nothing assumed)  ?none?"])
+    result.stdout.fnmatch_lines(["SKIPPED * inconclusive  late  code claims are off; *  ?undecided?"])
 
 
-def test_a_process_of_xdist_checks_only_its_own(pytester: pytest.Pytester, calls: list[tuple[list[str], bool]]) -> None:
+def test_a_typo_is_an_error_at_its_place(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".md", page="- text\n\n  ```claim typo\n  givn: q in R\n  assert: q == q\n  ```\n")
+    pytester.makeini(SETTINGS)
+    result = run(pytester)
+    result.assert_outcomes(errors=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["*page.md:4:3", "malformed  typo  *page.md:4:3: unknown field 'givn'; did you mean given?"]
+    )
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_a_process_of_xdist_checks_only_its_own(pytester: pytest.Pytester, calls: list[list[str]]) -> None:
     pytester.makefile(".md", page=PAGE)
     pytester.makeini(SETTINGS)
     pytester.makeconftest("def pytest_configure(config): config.workerinput = {}")
     run(pytester).assert_outcomes(passed=2, failed=2, skipped=1)
-    assert [ids for ids, _ in calls] == [["good"], ["bad"], ["kept"], ["open"], ["missed"]]
+    assert calls == [["good"], ["bad"], ["kept"], ["open"], ["missed"]]
 
 
 def test_loading_the_plugin_loads_nothing_else() -> None:

@@ -34,7 +34,7 @@ def test_wrong_covariance_law_is_refuted_within_1000_draws(seed: int) -> None:
     finding = found(FEATURES.format(law="sqrt(D)*I(D)"), seed=seed)
     assert finding.verdict == "refuted"
     assert number(finding) < 1000
-    assert finding.grade == f"alpha=1e-6, n={number(finding)}"
+    assert finding.grade == f"sampled, alpha=1e-6, n={number(finding)}"
     assert int(dict(finding.witness)["D"]) > 1
 
 
@@ -49,7 +49,7 @@ def test_wrong_covariance_law_at_16_dimensions_and_half_the_variance_too() -> No
 def test_right_law_is_never_refuted_and_equality_is_never_confirmed() -> None:
     finding = found(FEATURES.format(law="I(D)/sqrt(D)"), seed=0)
     assert finding.verdict == "inconclusive"
-    assert "not refuted at 8 points after 1600000 draws" in finding.detail
+    assert "no counterexample at 8 points after 1600000 draws" in finding.detail
 
 
 def test_reports_can_be_replayed() -> None:
@@ -99,7 +99,7 @@ DECIDED = [
     ("given: s ~ Rademacher(2)\nassert: E[s[1]*s[2]] == 0 within 0.05", "holds"),
     ("given: w ~ N([1, 0], [[1, 1/2]', [1/2, 1]'])\nassert: P[w[1] > w[2]] == 0.5", "inconclusive"),
     ("given: a in R; x ~ U(0, 1)\nassume: a > 0\nassert: E[cos(a*x)] == cos(a/2)", "refuted"),
-    ("given: a in [0, 1]; x ~ U(0, 1)\nassert: E[a*x] == a/2 within 0.05", "holds"),
+    ("given: a in [0, 1]; x ~ U(0, 1)\nassert: E[a*x] == a/2 within 0.05", "inconclusive"),
 ]
 
 
@@ -111,10 +111,10 @@ def test_decision_rule(text: str, verdict: str) -> None:
         assert verdict == "inconclusive"
 
 
-def test_holding_at_a_few_points_is_only_not_refuted() -> None:
+def test_holding_at_a_few_points_is_only_a_search() -> None:
     weak = found("given: a in [0, 1]; x ~ U(0, 1)\nassert: E[a*x] == a/2 within 0.05")
-    assert (weak.verdict, weak.grade) == ("holds", "not refuted")
-    assert found("given: x ~ U(0, 1)\nassert: E[x] == 1/2 within 0.02").grade == "alpha=1e-6, n=200000"
+    assert (weak.verdict, weak.grade) == ("inconclusive", "searched")
+    assert found("given: x ~ U(0, 1)\nassert: E[x] == 1/2 within 0.02").grade == "sampled, alpha=1e-6, n=200000"
 
 
 def test_tolerance_spends_all_draws_because_the_interval_is_the_news() -> None:
@@ -127,9 +127,9 @@ def test_tolerance_spends_all_draws_because_the_interval_is_the_news() -> None:
     [
         ("given: w ~ N(0, 1)\nassert: E[w] == 0", "w is unbounded: sampling needs"),
         ("given: x ~ U(0, 1)\nbounded: [0, 0.5]\nassert: E[x] == 1/2", r"outside of \[0, 0.5\]"),
-        ("given: w ~ N(0, -1)\nassert: E[cos(w)] == 0", "negative variance"),
+        ("given: w ~ N(0, -sqrt(1))\nassert: E[cos(w)] == 0", "negative variance"),
         ("given: w ~ N(0, [1, 2])\nassert: E[cos(w[1])] == 0", "needs a covariance matrix"),
-        ("given: x ~ U(1, 0)\nassert: E[x] == 0", "wrong way round"),
+        ("given: x ~ U(sqrt(1), 0)\nassert: E[x] == 0", "wrong way round"),
         ("given: s in R; x ~ U(0, 1)\nassume: s < 0; s > 0\nassert: E[s*x] == s/2", "no point was found"),
         ("given: x ~ U(0, 1)\nassert: E[x - E[x]] == 0", "an expectation inside"),
         ("given: x ~ U(zeros(2), ones(2))\nassert: E[x] == 1/2*ones(2)", "not a number but has shape"),
@@ -198,5 +198,5 @@ def test_ratio_of_unbiased_estimates_is_biased() -> None:
     finding = found(text)
     assert finding.verdict == "refuted"
     assert finding.detail.startswith("mean in [0.4")
-    assert finding.grade == "alpha=1e-6, n=200000"
+    assert finding.grade == "sampled, alpha=1e-6, n=200000"
     assert found(text.replace("0.4202 within 0.002", "0.411 within 0.005")).verdict == "holds"

@@ -18,14 +18,18 @@ VERDICTS = {
         Verdict("refuted", "refuted", "exact witness", "x=1: 1 != 2"),
         Verdict("refuted-not-expected", "refuted", "exact witness", "x=1: 1 != 2", expect="holds"),
         Verdict("holds-not-expected", "holds", "proved", "for every D", expect="refuted"),
-        Verdict("missed", "inconclusive", "none", "unknown name x", expect="refuted"),
+        Verdict("missed", "inconclusive", "undecided", "too close to tell", expect="refuted"),
+        Verdict("typo", "malformed", "", "page.md:14:3: unknown field 'givn'", expect="refuted", place=(14, 3)),
     ],
-    "warning": [Verdict("open", "inconclusive", "none", "unknown name x")],
-    "note": [Verdict("weak", "holds", "not refuted", "at 8 points")],
+    "note": [
+        Verdict("open", "inconclusive", "undecided", "too close to tell"),
+        Verdict("searched", "inconclusive", "searched", "no counterexample at 8 points"),
+    ],
     None: [
         Verdict("holds", "holds", "proved", "for every D"),
         Verdict("expected", "refuted", "exact witness", "x=1: 1 != 2", expect="refuted"),
-        Verdict("expected-open", "inconclusive", "none", "unknown name x", expect="inconclusive"),
+        Verdict("expected-open", "inconclusive", "undecided", "too close to tell", expect="inconclusive"),
+        Verdict("expected-typo", "malformed", "", "unknown name x", expect="malformed"),
     ],
 }
 LEVELS = {verdict.id: level for level, verdicts in VERDICTS.items() for verdict in verdicts}
@@ -67,7 +71,9 @@ def test_what_the_schema_requires_is_there() -> None:
         [location] = result["locations"]
         place = location["physicalLocation"]
         assert place["artifactLocation"] == {"uri": "docs/page.md"}
-        assert place["region"] == {"startLine": 10 + list(LEVELS).index(result["properties"]["id"])}
+        line = 10 + list(LEVELS).index(result["properties"]["id"])
+        column = {"startColumn": 3} if result["properties"]["id"] == "typo" else {}
+        assert place["region"] == {"startLine": line, **column}
 
 
 def test_a_missed_expectation_says_what_was_expected() -> None:

@@ -96,10 +96,10 @@ def test_what_an_equation_gives_may_refute_inside_its_domain() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "given: x ~ N(0, -1) | assert: E[x^2] == -1",
-        "given: x ~ N(0, -1) | assert: Var[x] < 0",
-        "given: x ~ U(1, 0) | assert: E[x] == 1/2",
-        "given: w ~ N(0, -I(D)) | assert: E[sqnorm(w)] == -D",
+        "given: x ~ N(0, -sqrt(1)) | assert: E[x^2] == -1",
+        "given: x ~ N(0, -sqrt(1)) | assert: Var[x] < 0",
+        "given: x ~ U(sqrt(1), 0) | assert: E[x] == 1/2",
+        "given: w ~ N(0, -sqrt(1)*I(D)) | assert: E[sqnorm(w)] == -D",
     ],
 )
 def test_a_law_that_does_not_exist_has_no_moments(text: str) -> None:
@@ -198,7 +198,9 @@ def test_the_power_of_an_interval_contains_the_powers_of_its_points(
     assert whole.a <= point.b
     assert point.a <= whole.b
     size = balls.absolute(balls.between(low, high))
-    assert size.a <= balls.ball(abs(low + share * (high - low))).b <= balls.ball(max(-low, high)).b
+    inside = balls.ball(abs(low + share * (high - low)))
+    assert size.a <= inside.b
+    assert inside.a <= balls.ball(max(-low, high)).b  # both are rounded outwards
     assert size.b >= balls.ball(max(-low, high)).a
 
 
@@ -288,9 +290,9 @@ def test_a_tower_of_powers_is_answered_at_once(text: str) -> None:
     assert time.process_time() - started < 2.0
 
 
-def test_a_weak_holds_has_seen_all_its_points() -> None:
+def test_a_search_has_seen_all_its_points() -> None:
     text = "given: x in R\nassume: x > 0{more}\nassert: sqrt(1 + 2*sqrt(x) + x) == 1 + sqrt(x)"
-    assert decide(parse(text.format(more=""))).grade == "not refuted"
+    assert decide(parse(text.format(more=""))).grade == "searched"
     assert decide(parse(text.format(more="; x > 100; x < 101"))).verdict == "inconclusive"
 
 

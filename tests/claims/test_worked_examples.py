@@ -58,45 +58,47 @@ EXAMPLES = [
     Example(
         "rf-cost",
         f"{RANDOM_FEATURES}\nassert: cost in Theta(N*R*(D + M))",
-        "holds  rf-cost  4*N*M*R + 2*N*D*R + 2*N*R mac, 8*N*R + N*M + 2*R elementwise  [exact count, 16+4 runs]",
+        "holds  rf-cost  4*N*M*R + 2*N*D*R + 2*N*R mac, 8*N*R + N*M + 2*R elementwise  [counted, 16+4 runs]",
     ),
     Example(
         "rf-short",
         f"{RANDOM_FEATURES}\nassert: cost in O(N*R*M)",
-        "refuted  rf-short  2*N*D*R escapes along D=t (ratio ~ t); holds assuming D <= M  [exact count, 16+4 runs]",
+        "refuted  rf-short  2*N*D*R escapes along D=t (ratio ~ t); holds assuming D <= M  [counted, 16+4 runs]",
     ),
     Example(
         "softmax-mac",
         f"{SOFTMAX}\nunit: mac\nassert: cost == N^2*D + N^2*M",
-        "holds  softmax-mac  N^2*D + N^2*M mac  [exact count, 12+4 runs]",
+        "holds  softmax-mac  N^2*D + N^2*M mac  [counted, 12+4 runs]",
     ),
     Example(
         "softmax-peak",
         f"{SOFTMAX}\nassert: peak in O(N^2)",
         "refuted  softmax-peak  2*N*D escapes along D=t (ratio ~ t); "
         "peak = max(2*N^2 + 2*N*D + N*M, N^2 + 2*N*D + 2*N*M); "
-        "holds assuming D <= N, M <= N  [exact count, 12+4 runs]",
+        "holds assuming D <= N, M <= N  [counted, 12+4 runs]",
     ),
     Example(
         "mqa-traffic",
         "of: attention.mqa_step\nsizes: b, n, h, k, d = h*k\nassert: traffic in O(d^2 + b*d + b*n*k)",
         "refuted  mqa-traffic  4*b*n*h escapes along b=n=h=d=t, k=1 (ratio ~ t); "
-        "holds assuming n <= k, or h <= k, or kernel: fused  [exact count, 32+4 runs]",
+        "holds assuming n <= k, or h <= k, or kernel: fused  [counted, 32+4 runs]",
     ),
     Example(
         "mqa-wq",
         'given: x[b,d], W[h,q,d]\nassert: einsum("bd,hdq->bhq", x, W) has shape [b, h, q]',
-        "refuted  mqa-wq  subscript d is 11 in x but 17 in W (b=7 d=11 h=13 q=17); passes only when q == d  [shape]",
+        "refuted  mqa-wq  subscript d is 11 in x but 17 in W (b=7 d=11 h=13 q=17); passes only when q == d  "
+        "[exact witness]",
     ),
     Example(
         "causal-eq7",
         "given: fq, fk in R^M; v in R^D\nassert: fq' @ (fk' @ v) has shape [1, D]",
-        "refuted  causal-eq7  (M x 1) @ (M x D) undefined with rows; (1 x M) @ (D x 1) undefined with columns  [shape]",
+        "refuted  causal-eq7  (M x 1) @ (M x D) undefined with rows; (1 x M) @ (D x 1) undefined with columns  "
+        "[exact witness]",
     ),
     Example(
         "kernel-mixed",
         "given: fq, fk in R^M col; v in R^D row\nassert: fq' @ (fk @ v) has shape [1, D]",
-        "holds  kernel-mixed  (1 x M) @ ((M x 1) @ (1 x D))  [shape]",
+        "holds  kernel-mixed  (1 x M) @ ((M x 1) @ (1 x D))  [proved]",
     ),
     Example(
         "semi-hard",
@@ -111,17 +113,17 @@ EXAMPLES = [
     Example(
         "nn1-params",
         "of: facenet.nn1\nassert: params == 140e6 within 1%",
-        "holds  nn1-params  140025664, 0.02% off  [exact count]",
+        "holds  nn1-params  140025664, 0.02% off  [counted]",
     ),
     Example(
         "nn1-cost",
         "of: facenet.nn1\nassert: cost == 1.6e9 within 1%",
-        "inconclusive  nn1-cost  unit missing: 1605944064 mac = 3211888128 flop  [none]",
+        "inconclusive  nn1-cost  unit missing: 1605944064 mac = 3211888128 flop  [undecided]",
     ),
     Example(
         "resnet50",
         "of: resnet50.v1\nunit: mac\nassert: cost == 4.1e9 within 1%",
-        "refuted  resnet50  3857973248, 5.9% off (v1.5: 4089184256)  [exact count]",
+        "refuted  resnet50  3857973248, 5.9% off (v1.5: 4089184256)  [counted]",
     ),
     Example(
         "facenet-60",
@@ -133,12 +135,12 @@ EXAMPLES = [
         "v-unbiased",
         "of: demo.positive_features_r4\nbounded: [-0.234, 0.995]\nassert: E[out] == 0.4202 within 0.002",
         # The reference prints [0.4093, 0.4142] for queries, keys and values it does not give; these are ours.
-        "refuted  v-unbiased  mean in [0.4086, 0.4128]  [alpha=1e-6, n=200000]",
+        "refuted  v-unbiased  mean in [0.4086, 0.4128]  [sampled, alpha=1e-6, n=200000]",
     ),
     Example(
         "typo",
         "assert: sin_softmax(q, k) > 0",
-        "inconclusive  typo  unknown name sin_softmax (nothing assumed)  [none]",
+        "malformed  typo  line 1, column 9: unknown name sin_softmax (nothing assumed); did you mean softmax?",
     ),
 ]
 

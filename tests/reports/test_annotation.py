@@ -147,7 +147,7 @@ def test_odd_links_end() -> None:
 
 def test_what_has_no_fence_is_said_at_the_top() -> None:
     stated = [Stated("document", "", 1, "", "longer than 1,000,000 characters")]
-    [verdict] = [Verdict("document", "inconclusive", "none", stated[0].error, line=1)]
+    [verdict] = [Verdict("document", "malformed", "", stated[0].error, line=1)]
     assert "longer than 1,000,000 characters" in Page(annotated("text", stated, [verdict])).text
 
 
@@ -223,7 +223,7 @@ def test_links_lead_to_claims_of_the_page() -> None:
 
 
 def test_grades_that_occur_are_explained() -> None:
-    text = page(ANSWER, REFUTED, Verdict("second", "holds", "alpha=1e-6, n=101", "")).text
+    text = page(ANSWER, REFUTED, Verdict("second", "holds", "sampled, alpha=1e-6, n=101", "")).text
     assert "a point violates the relation, in exact arithmetic" in text
     assert "sampled; wrong with at most this probability" in text
     assert "counted on the program" not in text

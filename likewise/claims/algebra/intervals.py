@@ -30,7 +30,7 @@ Box = dict[str, tuple[Fraction, Fraction]]
 
 
 def decide(claim: Claim, *, after: str = "") -> Finding | None:
-    """Proved by signs or on boxes; otherwise, if no point separates the sides, not refuted.
+    """Proved by signs or on boxes; otherwise a search for a point that separates the sides.
 
     after: a step that came before, named in the detail.
     """
@@ -167,7 +167,7 @@ def unseparated(asked: Question) -> Finding | None:
         raise Undecided(f"neither proved nor refuted at {tried} random points and on the lattice")
     true = [str(n) for n in range(1, SIZES) if len(asked.sizes) == 1 and proved_at(asked, {asked.sizes[0]: n})]
     known = f"true for {asked.sizes[0]}={','.join(true)}; " if true else ""
-    return Finding("holds", "not refuted", f"{known}not refuted at {tried} points", engine="interval")
+    return Finding("inconclusive", "searched", f"{known}no counterexample at {tried} points", engine="interval")
 
 
 def _seen(asked: Question, values: dict[str, Array], lengths: dict[str, int]) -> str | None:

@@ -45,7 +45,7 @@ def decide(claim: Claim) -> Finding | None:
     witness = tuple((name, fraction_text(cell.value)) for name, cell in cells.items())
     return Finding(
         verdict=answer,
-        grade="none" if answer == "inconclusive" else "arithmetic",
+        grade="undecided" if answer == "inconclusive" else "arithmetic",
         detail=worst.detail,
         engine="arithmetic",
         witness=(witness or worst.sides) if answer == "refuted" else (),

@@ -102,10 +102,11 @@ def _not_refuted(question: Question, points: list[Point], outcomes: list[Outcome
     everywhere = "" if not points[0] else f" at {len(points)} point{'s' * (len(points) > 1)}"
     if all(outcome.verdict == "holds" for outcome in outcomes):
         detail = _found(question, outcomes[0]) if not points[0] else f"within the claimed interval{everywhere}"
-        grade = _grade(question, number) if not points[0] else "not refuted"
-        return Finding("holds", grade, detail, "sampling", numbers=_numbers(outcomes))
-    detail = f"not refuted{everywhere} after {number} draws: {_found(question, outcomes[0])}"
-    return Finding("inconclusive", "none", detail, "sampling", numbers=_numbers(outcomes))
+        if not points[0]:
+            return Finding("holds", _grade(question, number), detail, "sampling", numbers=_numbers(outcomes))
+    else:
+        detail = f"no counterexample{everywhere} after {number} draws: {_found(question, outcomes[0])}"
+    return Finding("inconclusive", "searched", detail, "sampling", numbers=_numbers(outcomes))
 
 
 def _found(question: Question, outcome: Outcome) -> str:
@@ -131,7 +132,7 @@ def _claimed(question: Question, point: Point, outcome: Outcome) -> str:
 
 def _grade(question: Question, number: int) -> str:
     alpha = re.sub(r"e-0*", "e-", f"{float(question.claim.alpha):g}")
-    return f"alpha={alpha}, n={number}"
+    return f"sampled, alpha={alpha}, n={number}"
 
 
 def _numbers(outcomes: list[Outcome]) -> tuple[tuple[str, str], ...]:

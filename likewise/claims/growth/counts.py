@@ -179,7 +179,7 @@ class _Inliner:
     def grade(self) -> str:
         runs = dict.fromkeys(found.runs.removesuffix(" runs") for found in self.seen.values() if found.runs)
         said = [f"{' and '.join(runs)} runs"] if runs else []
-        return ", ".join(["exact count", *(["your code"] if self.elsewhere else []), *said])
+        return ", ".join(["counted", *(["your code"] if self.elsewhere else []), *said])
 
 
 def names_a_quantity(node: Node) -> bool:

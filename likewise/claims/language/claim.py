@@ -7,7 +7,7 @@ from typing import Literal
 from likewise.claims.language.tree import PRECEDENCE, Chain, Comparison, Node, fraction_text, inside
 
 Quantity = Literal["cost", "traffic", "params", "peak", "saved", "count"]
-VerdictName = Literal["holds", "refuted", "inconclusive"]
+VerdictName = Literal["holds", "refuted", "inconclusive", "malformed"]
 CONVENTIONS = ("unit", "layout", "kernel", "memory")
 
 

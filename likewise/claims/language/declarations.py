@@ -30,6 +30,7 @@ from likewise.claims.language.tokens import Reader, Unparsed, decimals, number
 from likewise.claims.language.tree import PRECEDENCE
 
 ORDERS = ("O", "Omega", "Theta")
+LAWS = ("N", "U", "Rademacher")
 FLOW = re.compile(r'\s*([{}:,]|"[^"]*"|[^{}:,"]+)')
 
 
@@ -175,9 +176,9 @@ def _ordered(lowest: Fraction, highest: Fraction) -> Fraction:
 
 
 def _law(reader: Reader) -> Law:
-    name = reader.name()
-    if name not in ("N", "U", "Rademacher"):
-        raise Unparsed(f"unknown law {name}; there are N, U and Rademacher")
+    column, name = reader.next.column, reader.name()
+    if name not in LAWS:
+        raise Unparsed(f"unknown law {name}; there are N, U and Rademacher", column=column, name=name, known=LAWS)
     reader.want("(")
     first = expression(reader)
     if name == "Rademacher":

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from likewise.claims.language.limits import DEPTH, NODES
-from likewise.claims.language.tokens import Reader, Unparsed, number
+from likewise.claims.language.tokens import Reader, Unbounded, Unparsed, number
 from likewise.claims.language.tree import (
     FUNCTIONS,
     PRECEDENCE,
@@ -37,7 +37,7 @@ Part = TypeVar("Part")
 def expression(reader: Reader, least: int = 1, depth: int = 0) -> Node:
     """An expression whose operators bind at least so tightly; a long sum is deep too, for it is a tree to the left."""
     if depth > DEPTH:
-        raise Unparsed(DEEP)
+        raise Unbounded(DEEP)
     left = _prefix(reader, depth)
     while reader.next.kind == "sign":
         depth += 1
@@ -102,7 +102,7 @@ def _prefix(reader: Reader, depth: int) -> Node:
     while reader.at("'", "["):
         depth += 1
         if depth > DEPTH:
-            raise Unparsed(DEEP)
+            raise Unbounded(DEEP)
         if reader.take().text == "'":
             node = Transpose(node)
         else:
@@ -148,9 +148,10 @@ def _call(name: str, arguments: tuple[Node | Text, ...]) -> Call:
     """A call of one of FUNCTIONS has the right number of arguments; a definition's is counted when it is put in."""
     texts = [place for place, argument in enumerate(arguments) if isinstance(argument, Text)]
     if texts != ([0] if name == "einsum" else []):
-        raise Unparsed(f"{name}: a string stands first in einsum and nowhere else")
+        raise Unparsed(f"{name}: a string stands first in einsum and nowhere else", name=name)
     if name in FUNCTIONS and name not in MANY and len(arguments) != ARITY[name]:
-        raise Unparsed(f"{name} takes {ARITY[name]} argument{'s' * (ARITY[name] > 1)}, got {len(arguments)}")
+        takes = f"{ARITY[name]} argument{'s' * (ARITY[name] > 1)}"
+        raise Unparsed(f"{name} takes {takes}, got {len(arguments)}", name=name)
     return Call(name, arguments)
 
 
@@ -180,13 +181,14 @@ class Definitions:
             given = node.arguments if isinstance(node, Call) else ()
             parameters, body = self._bodies[name]
             if len(parameters) != len(given):
-                raise Unparsed(f"{name} takes {len(parameters)} arguments, got {len(given)}")
+                raise Unparsed(f"{name} takes {len(parameters)} arguments, got {len(given)}", name=name)
             arguments = [self._replaced(part, known) for part in given if not isinstance(part, Text)]
             return self._replaced(body, dict(zip(parameters, arguments, strict=True)))
         if isinstance(node, Call) and node.function in QUANTITIES:
             return _Measured(node, 2, 2)
         if isinstance(node, Call) and node.function not in FUNCTIONS:
-            raise Unparsed(f"unknown name {node.function} (nothing assumed)")
+            there = {*FUNCTIONS, *QUANTITIES, *self._bodies}
+            raise Unparsed(f"unknown name {node.function} (nothing assumed)", name=node.function, known=there)
         whole = _Measured(node)
 
         def part(child: Node) -> Node:
@@ -208,9 +210,9 @@ class _Measured:
         self.count += part.count
         self.depth = max(self.depth, part.depth + 1)
         if self.count > NODES:
-            raise Unparsed(f"more than {NODES} parts when definitions are put in")
+            raise Unbounded(f"more than {NODES} parts when definitions are put in")
         if self.depth > DEPTH:
-            raise Unparsed(DEEP)
+            raise Unbounded(DEEP)
 
 
 def rebuilt(node: Node, part: Callable[[Node], Node]) -> Node:

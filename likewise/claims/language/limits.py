@@ -1,4 +1,4 @@
-"""Bounds that are checked before anything is evaluated; what passes one is inconclusive, never slow."""
+"""Bounds that are checked before anything is evaluated; what exceeds one is inconclusive, never slow."""
 
 SOURCE = 4_096  # characters of one claim
 DEPTH = 50  # of the tree

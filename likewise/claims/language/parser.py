@@ -3,9 +3,11 @@
 The grammar, with an example of every relation, is in docs/claims.md.
 """
 
+import operator
 import re
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -29,13 +31,13 @@ from likewise.claims.language.claim import (
 from likewise.claims.language.declarations import constant, relation, size, source, variables
 from likewise.claims.language.expressions import QUANTITIES, Definitions, chain, expression, items, program_name
 from likewise.claims.language.limits import SOURCE
-from likewise.claims.language.tokens import Reader, Unparsed
-from likewise.claims.language.tree import FUNCTIONS, Call, Chain, Node, children, names
+from likewise.claims.language.tokens import Line, Reader, Unbounded, Unparsed, tokens
+from likewise.claims.language.tree import FUNCTIONS, Binary, Call, Chain, Negative, Node, Number, children, names
 
-FIELD = re.compile(r"([a-z]+)\s*:(.*)", re.DOTALL)
+FIELD = re.compile(r"([A-Za-z_]+)\s*:\s*(.*)", re.DOTALL)
 COMMENT = re.compile(r"(?:^|\s)#.*")
 CHOICES = {
-    "expect": ("holds", "refuted", "inconclusive"),
+    "expect": ("holds", "refuted", "inconclusive", "malformed"),
     "unit": ("mac", "flop"),
     "layout": ("rows", "columns"),
     "kernel": ("unfused", "fused"),
@@ -46,37 +48,64 @@ LONGEST_BUDGET = 600.0
 
 
 def parse(text: str, *, id: str = "claim") -> Claim:
-    r"""The claim a text states, or Unparsed with the line and the reason.
+    r"""The claim a text states, or Unparsed with the place and the reason.
 
     >>> print(parse("given: q, k in R^D\nassert: dot(q,k)==dot(k,q)").statement)
     given: q in R^D; k in R^D | assert: dot(q, k) == dot(k, q)
     """
     if len(text) > SOURCE:
-        raise Unparsed(f"longer than {SOURCE} characters")
-    draft = _Draft(id)
-    for place, line in lines(text):
-        try:
-            draft.read(line)
-        except Unparsed as reason:
-            raise Unparsed(f"line {place}: {reason}") from None
-    return draft.claim()
+        raise Unbounded(f"longer than {SOURCE} characters")
+    draft, read = _Draft(id), []
+    try:
+        for line in lines(text):
+            read = [line]
+            draft.read(line.text)
+        read = sorted(lines(text), key=_rank)
+        return draft.claim()
+    except Unparsed as reason:
+        reason.place = _place(reason, read)
+        raise
 
 
-def lines(text: str) -> Iterator[tuple[int, str]]:
-    """Logical lines with their number: comments are dropped, an indented line goes on with the one before."""
-    waiting: tuple[int, str] | None = None
-    for place, line in enumerate(textwrap.dedent(text).splitlines(), start=1):
+def lines(text: str) -> Iterator[Line]:
+    """Logical lines: comments are dropped, an indented line goes on with the one before."""
+    waiting: Line | None = None
+    written = text.splitlines()
+    for number, line in enumerate(textwrap.dedent(text).splitlines(), start=1):
         line = COMMENT.sub("", line).rstrip()
         if not line:
             continue
+        column = len(written[number - 1]) - len(written[number - 1].lstrip()) + 1
         if line[0].isspace() and waiting:
-            waiting = (waiting[0], f"{waiting[1]} {line.strip()}")
+            pieces = (*waiting.pieces, (len(waiting.text) + 1, number, column))
+            waiting = Line(f"{waiting.text} {line.strip()}", pieces)
             continue
         if waiting:
             yield waiting
-        waiting = (place, line.strip())
+        waiting = Line(line.strip(), ((0, number, column),))
     if waiting:
         yield waiting
+
+
+def _rank(line: Line) -> int:
+    """Where a name is looked for first: where it is declared; last in definitions, where it may be a parameter."""
+    ranks = [rank for rank, name in enumerate(("given", "sizes", "assume", "assert")) if line.text.startswith(name)]
+    return ranks[0] if ranks else 4
+
+
+def _place(error: Unparsed, read: list[Line]) -> tuple[int, int]:
+    """Where the error is, in one of the lines that were read last."""
+    if error.column:
+        return read[0].place(error.column)
+    for line in read:
+        with suppress(Unparsed):
+            found = FIELD.match(line.text)
+            if found and found.group(1) in FREE_TEXT:
+                continue
+            for token in tokens(line.text):
+                if token.kind == "name" and token.text == error.name:
+                    return line.place(token.column)
+    return read[0].place(1) if read else (1, 1)
 
 
 @dataclass
@@ -98,21 +127,25 @@ class _Draft:
         if not found:
             self._define(Reader(line))
             return
-        name, value = found.group(1), found.group(2).strip()
+        name, value, start = found.group(1), found.group(2), found.start(2)
         if name in self.fields or (name == "assert" and self.relation is not None):
             raise Unparsed(f"{name} is given twice")
         if name in CHOICES:
             if value not in CHOICES[name]:
-                raise Unparsed(f"{name} is one of {', '.join(CHOICES[name])}; got {value!r}")
+                reason = f"{name} is one of {', '.join(CHOICES[name])}; got {value!r}"
+                raise Unparsed(reason, column=start + 1, name=value, known=CHOICES[name])
             self.fields[name] = value
         elif name in FREE_TEXT:
             self.fields[name] = value
         elif name == "source":
             self.fields[name] = source(value)
         else:
-            self._read_tokens(name, Reader(value))
+            self._read_tokens(name, line, start)
 
-    def _read_tokens(self, name: str, reader: Reader) -> None:
+    def _read_tokens(self, name: str, line: str, start: int) -> None:
+        if name not in FIELDS:
+            raise Unparsed(f"unknown field {name!r}", column=1, name=name, known=FIELDS)
+        reader = Reader(line, start)
         if name == "given":
             self.variables += [variable for group in _separated(reader, ";", variables) for variable in group]
         elif name == "assume":
@@ -123,10 +156,13 @@ class _Draft:
             self.relation = relation(reader, self._declared())
         elif name == "of":
             self.fields["program"] = program_name(reader)
-        elif name in NUMBERS:
-            self.fields[name] = NUMBERS[name](reader)
         else:
-            raise Unparsed(f"unknown field {name!r}")
+            column = reader.next.column
+            try:
+                self.fields[name] = NUMBERS[name](reader)
+            except Unparsed as reason:
+                reason.column = reason.column or column
+                raise
         reader.end()
 
     def _define(self, reader: Reader) -> None:
@@ -136,11 +172,11 @@ class _Draft:
         body = expression(reader)
         reader.end()
         if name in self.definitions or name in FUNCTIONS or len(set(parameters)) < len(parameters):
-            raise Unparsed(f"{name} is defined already")
+            raise Unparsed(f"{name} is defined already", name=name)
         whole = self.definitions.inlined(body, parameters)
         for each in (*self.written, Definition(name, parameters, whole)):
             if name in names(each.body) - {*each.parameters}:
-                raise Unparsed(f"{name} is used before it is defined")
+                raise Unparsed(f"{name} is used before it is defined", name=name)
         self.written.append(Definition(name, parameters, body))
         self.definitions.add(name, parameters, whole)
 
@@ -262,6 +298,7 @@ NUMBERS: dict[str, Callable[[Reader], Any]] = {
     "row": _whole,
     "bounded": _pair,
 }
+FIELDS = {"given", "assume", "sizes", "assert", "of", "source", *CHOICES, *FREE_TEXT, *NUMBERS}
 
 
 def _implied_sizes(claim: Claim) -> tuple[Size, ...]:
@@ -290,7 +327,7 @@ def _require_scope(claim: Claim, defined: set[str]) -> None:
     cells = [name for name, _ in claim.source.cells] if claim.source else []
     twice = sorted({name for name in declared + cells if (declared + cells).count(name) > 1 or name in FUNCTIONS})
     if twice:
-        raise Unparsed(f"{twice[0]} has two meanings")
+        raise Unparsed(f"{twice[0]} has two meanings", name=twice[0])
     scope = {*declared, *cells, *(["out"] if claim.program else [])}
     for part in [claim.relation, *claim.assumptions, *(variable.kind for variable in claim.variables)]:
         for node in nodes(part):
@@ -298,15 +335,48 @@ def _require_scope(claim: Claim, defined: set[str]) -> None:
     sizes = {size.name for size in claim.sizes}
     for size_ in claim.sizes:
         if size_.equation is not None and not names(size_.equation) <= sizes - {size_.name}:
-            raise Unparsed(f"the size {size_.name} is given by an equation over other sizes")
+            raise Unparsed(f"the size {size_.name} is given by an equation over other sizes", name=size_.name)
+    _require_laws(claim)
     random = {variable.name for variable in claim.variables if variable.random}
     for variable in claim.variables:
         mixed = sorted(random & set().union(*map(names, nodes(variable.kind))))
         if mixed:
-            raise Unparsed(f"the law of {variable.name} depends on {mixed[0]}, which is random")
+            reason = f"the law of {variable.name} depends on {mixed[0]}, which is random"
+            raise Unparsed(reason, name=variable.name)
         for dim in _dims(variable.kind):
             if not names(dim) <= sizes:
-                raise Unparsed(f"the dims of {variable.name} are made of sizes")
+                raise Unparsed(f"the dims of {variable.name} are made of sizes", name=variable.name)
+
+
+def _require_laws(claim: Claim) -> None:
+    """A constant spread is not below zero, and constant ends are in their order."""
+    for name, law in ((variable.name, variable.kind) for variable in claim.variables):
+        if isinstance(law, Normal) and (spread := _constant(law.spread)) is not None and spread < 0:
+            what = "standard deviation" if law.is_std else "variance"
+            raise Unparsed(f"the {what} of {name} is below zero: {law.spread}", name=name)
+        if isinstance(law, Uniform):
+            lowest, highest = _constant(law.lowest), _constant(law.highest)
+            if lowest is not None and highest is not None and lowest > highest:
+                raise Unparsed(f"{name} has an empty range, from {law.lowest} to {law.highest}", name=name)
+
+
+def _constant(node: Node) -> Fraction | None:
+    """The value of a number with its sign, or of a multiple of the identity matrix."""
+    match node:
+        case Number(value):
+            return value
+        case Negative(operand):
+            value = _constant(operand)
+            return None if value is None else -value
+        case Call("I"):
+            return Fraction(1)
+        case Binary("+" | "-" | "*" | "/" as sign, left, right):
+            first, second = _constant(left), _constant(right)
+            if first is None or second is None or (sign == "/" and not second):
+                return None
+            apply = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+            return apply[sign](first, second)
+    return None
 
 
 def _require_known(node: Node, scope: set[str]) -> None:
@@ -315,6 +385,7 @@ def _require_known(node: Node, scope: set[str]) -> None:
     if not children(node):
         unknown = sorted(names(node) - scope)
         if unknown:
-            raise Unparsed(f"unknown name {unknown[0]} (nothing assumed)")
+            known = scope | {*FUNCTIONS}
+            raise Unparsed(f"unknown name {unknown[0]} (nothing assumed)", name=unknown[0], known=known)
     for child in children(node):
         _require_known(child, scope)

@@ -1,7 +1,8 @@
 """Text into tokens, by one regular expression; what it does not know is refused, with its place."""
 
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
@@ -19,7 +20,48 @@ TOKEN = re.compile(
 
 
 class Unparsed(Exception):
-    """The text is no claim; the message says where and why."""
+    """The text is no claim: why, where (`place`, the line and column of the text), and the name that was meant.
+
+    column: where it is in its line, from 1. name: the word to blame, by which the line is found if there is no column.
+    """
+
+    def __init__(self, reason: str, *, column: int = 0, name: str = "", known: Iterable[str] = ()) -> None:
+        self.nearest = nearest(name, known)
+        super().__init__(f"{reason}; did you mean {self.nearest}?" if self.nearest else reason)
+        self.column, self.name = column, name
+        self.place: tuple[int, int] | None = None
+
+
+class Unbounded(Unparsed):
+    """The text may be a claim, but one of `limits` is passed before that is known."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that is spelled most like this one, or the empty text.
+
+    >>> nearest("sofmax", ["softmax", "sum"]), nearest("Given", ["given"]), nearest("colour", ["given"])
+    ('softmax', 'given', '')
+    """
+    by_letters = {each.lower(): each for each in sorted(known, reverse=True)}
+    found = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=0.66)
+    return by_letters[found[0]] if found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A logical line: its text, and where each of the physical lines that it was joined of begins in it.
+
+    >>> Line("assert: 1 == 2", ((0, 3, 1), (10, 4, 5))).place(13)
+    (4, 7)
+    """
+
+    text: str
+    pieces: tuple[tuple[int, int, int], ...]  # (offset in text, line, column)
+
+    def place(self, column: int) -> tuple[int, int]:
+        """Line and column, from 1, of a column of the logical line."""
+        offset, line, start = next(piece for piece in reversed(self.pieces) if piece[0] < max(column, 1))
+        return line, start + max(column, 1) - 1 - offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +76,17 @@ class Token:
         return "the end of the line" if self.kind == "end" else repr(self.text)
 
 
-def tokens(line: str) -> Iterator[Token]:
-    """The tokens of one line, then one of kind end.
+def tokens(line: str, start: int = 0) -> Iterator[Token]:
+    """The tokens of one line from `start` on, then one of kind end.
 
     >>> [token.text for token in tokens("2*x' <= 1e-3")]
     ['2', '*', 'x', "'", '<=', '1e-3', '']
     """
-    place = 0
+    place = start
     while place < len(line):
         match = TOKEN.match(line, place)
         if match is None:
-            raise Unparsed(f"column {place + 1}: unexpected {line[place]!r}")
+            raise Unparsed(f"unexpected {line[place]!r}", column=place + 1)
         if match.lastgroup != "space":
             yield Token(str(match.lastgroup), match.group(), place + 1)
         place = match.end()
@@ -59,9 +101,9 @@ def number(text: str) -> Fraction:
     """
     mantissa, _, exponent = text.lower().partition("e")
     if len(mantissa.replace(".", "")) > DIGITS:
-        raise Unparsed(f"a number of more than {DIGITS} digits")
+        raise Unbounded(f"a number of more than {DIGITS} digits")
     if exponent and (len(exponent) > 4 or abs(int(exponent)) > EXPONENT):
-        raise Unparsed(f"an exponent beyond {EXPONENT}: {text}")
+        raise Unbounded(f"an exponent beyond {EXPONENT}: {text}")
     return Fraction(mantissa) * Fraction(10) ** int(exponent or 0)
 
 
@@ -78,8 +120,8 @@ def decimals(text: str) -> int:
 class Reader:
     """The tokens of one line, with the next one in sight."""
 
-    def __init__(self, line: str) -> None:
-        self._tokens = list(tokens(line))
+    def __init__(self, line: str, start: int = 0) -> None:
+        self._tokens = list(tokens(line, start))
         self._place = 0
 
     @property
@@ -126,4 +168,4 @@ class Reader:
 
     def refuse(self, wanted: str) -> NoReturn:
         """The line is wrong here."""
-        raise Unparsed(f"column {self.next.column}: expected {wanted}, got {self.next}")
+        raise Unparsed(f"expected {wanted}, got {self.next}", column=self.next.column)

@@ -31,7 +31,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
         return None
     ours = demonstrations().get(relation.program)
     if ours is None and not allow_code:
-        return Finding("inconclusive", "none", OFF, "run")
+        return Finding("inconclusive", "undecided", OFF, "run")
     sizes = distinct_sizes(claim)
     inputs = Inputs(claim, sizes)
     described = [inputs.described(node, place) for place, node in enumerate(relation.arguments)]

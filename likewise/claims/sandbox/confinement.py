@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import likewise
-from likewise.claims.verdict import Undecided
+from likewise.claims.verdict import OutOfTime, Undecided
 
 OFF = "code claims are off; --allow-code runs them"
 LOADING = 60.0  # seconds that our own part of the process may take on a busy machine, before it turns to the code
@@ -129,7 +129,7 @@ def _listen(reader: int, loading: float, seconds: float) -> bytes:
     while True:
         left = ends - time.monotonic()
         if left <= 0 or not select.select([reader], [], [], left)[0]:
-            raise Undecided(f"the code was still running after {seconds:.2g} s" if heard else "the code was not loaded")
+            raise OutOfTime(f"the code was still running after {seconds:.2g} s" if heard else "the code was not loaded")
         chunk = os.read(reader, 1 << 16)
         if not chunk:
             return heard

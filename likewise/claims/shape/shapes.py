@@ -118,9 +118,11 @@ def _typed(claim: Claim) -> Finding:
     differ = len(set(outcomes.values())) > 1
     detail = "; ".join(f"{text} with {layout}" for layout, text in outcomes.items()) if differ else outcomes[layouts[0]]
     if layouts[0] in texts:
-        return Finding("holds", "shape", detail, "shape")
+        return Finding("holds", "proved", detail, "shape")
     if texts:
-        return Finding("inconclusive", "none", f"layout missing: {detail}", "shape", suggestions=("layout: columns",))
+        return Finding(
+            "inconclusive", "undecided", f"layout missing: {detail}", "shape", suggestions=("layout: columns",)
+        )
     sizes = _witness(claim, failures)
     conditions: tuple[str, ...] = ()
     if not differ:
@@ -129,7 +131,7 @@ def _typed(claim: Claim) -> Finding:
         detail = _said(claim, layouts[0], failure, sizes) + _passes_when(conditions, failure)
     # Without sizes the formula itself is what does not fit.
     witness = tuple((name, str(value)) for name, value in sizes.items()) or (("formula", str(claim.relation)),)
-    return Finding("refuted", "shape", detail, "shape", witness=witness, suggestions=conditions)
+    return Finding("refuted", "exact witness", detail, "shape", witness=witness, suggestions=conditions)
 
 
 def _formula(claim: Claim, layout: Layout, values: Mapping[str, Polynomial]) -> str:
@@ -251,7 +253,7 @@ def _compared_dims(claim: Claim, relation: Compares) -> Finding | None:
             return _refuted_dims(chain, solved(claim, values), sizes)
     if all(_always(sign, a, b) for sign, (a, b) in zip(chain.comparisons, pairwise(polynomials), strict=True)):
         every = ", ".join(_letters(claim))
-        return Finding("holds", "shape", f"{polynomials[0]}{f' for every {every}' if every else ''}", "shape")
+        return Finding("holds", "proved", f"{polynomials[0]}{f' for every {every}' if every else ''}", "shape")
     raise Undecided(f"{' and '.join(map(str, polynomials))} differ, but not at sizes up to {SMALL}")
 
 
