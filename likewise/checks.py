@@ -1,6 +1,18 @@
 """The one place that words an argument error: `where: name must rule; got value.` plus, where it helps, what to do."""
 
+from importlib.util import find_spec
 from typing import NoReturn
+
+# Packages that not everything needs: the name under which each is installed, and the extra of likewise that brings it.
+EXTRAS = {
+    "torch": ("torch", "torch"),
+    "jaxtyping": ("jaxtyping", "torch"),
+    "safetensors": ("safetensors", "torch"),
+    "PIL": ("pillow", "torch"),
+    "jinja2": ("jinja2", "report"),
+    "sklearn": ("scikit-learn", "report"),
+    "mcp": ("mcp", "mcp"),
+}
 
 
 def refuse(
@@ -31,3 +43,23 @@ def require_count(where: str, name: str, value: object, *, least: int = 1) -> No
 def require_choice(where: str, name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse a word that is not one of the choices; a typo never means "the default"."""
     require(value in choices, where, name, f"be one of {', '.join(map(repr, choices))}", repr(value))
+
+
+class MissingPackage(ModuleNotFoundError):
+    """A package of an extra is not installed; the message has the command that installs it.
+
+    >>> print(MissingPackage("digits", "sklearn"))
+    digits: scikit-learn must be installed; got no such package. Try: pip install 'likewise[report]'
+    """
+
+    def __init__(self, where: str, package: str) -> None:
+        name, extra = EXTRAS[package]
+        rule = f"{where}: {name} must be installed; got no such package."
+        super().__init__(f"{rule} Try: pip install 'likewise[{extra}]'", name=package)
+
+
+def require_package(where: str, *packages: str) -> None:
+    """Refuse to start without packages of `EXTRAS`, before any work is done."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise MissingPackage(where, package)

@@ -1,10 +1,14 @@
 """The command: each verb shows one library result, and says with its exit code how it went."""
 
+import importlib
 import json
+import os
 import shlex
+import subprocess
 import sys
 import types
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 from xml.etree import ElementTree
@@ -15,9 +19,11 @@ import typer
 import typer.core
 import typer.main
 
-from likewise import cli
+from likewise import checks, cli
+from likewise.checks import MissingPackage
 from likewise.cli import terminal
 from likewise.cli.attention import FeatureName
+from tests.house.guards import ROOT
 
 
 def run(*arguments: str) -> int:
@@ -122,9 +128,15 @@ def test_tour_prints_where_the_report_is(
             "likewise: [Errno 13] Permission denied: 'page.html'\n",
         ),
         (
-            ModuleNotFoundError("tour: jinja2 must be installed; got no such package.", name="jinja2"),
+            MissingPackage("tour", "jinja2"),
             1,
-            "likewise: tour: jinja2 must be installed; got no such package.\n",
+            "likewise: tour: jinja2 must be installed; got no such package. Try: pip install 'likewise[report]'\n",
+        ),
+        (
+            ModuleNotFoundError("No module named 'torch'", name="torch.nn"),
+            1,
+            "likewise: this command: torch must be installed; got no such package."
+            " Try: pip install 'likewise[torch]'\n",
         ),
     ],
 )
@@ -137,6 +149,157 @@ def test_an_expected_error_is_one_line(
     vars(tour_module)["write_tour"] = write_tour
     assert run("tour") == code
     assert capsys.readouterr().err == line
+
+
+def test_a_module_of_no_extra_is_a_fault_of_ours(tour_module: types.ModuleType) -> None:
+    def write_tour(path: Path, progress: object) -> None:
+        raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
+
+    vars(tour_module)["write_tour"] = write_tour
+    with pytest.raises(ModuleNotFoundError, match="nowhere"):
+        cli.main(["tour"])
+
+
+def test_digits_without_scikit_learn_name_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(checks, "find_spec", lambda name: None)
+    assert run("train", "digits", "--out", str(tmp_path / "m.safetensors")) == 1
+    message = "digits: scikit-learn must be installed; got no such package. Try: pip install 'likewise[report]'"
+    assert capsys.readouterr().err == f"likewise: {message}\n"
+
+
+@pytest.fixture
+def threads(tour_module: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str | None]]:
+    """The threads of torch, in this process and for those it starts, during each tour."""
+    seen: list[tuple[int, str | None]] = []
+
+    def write_tour(path: Path, progress: object) -> None:
+        seen.append((torch.get_num_threads(), os.environ.get("OMP_NUM_THREADS")))
+
+    vars(tour_module)["write_tour"] = write_tour
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    return seen
+
+
+def test_threads_are_those_of_the_command_only(
+    threads: list[tuple[int, str | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = torch.get_num_threads()
+    assert run("tour", "--threads", "3") == 0
+    monkeypatch.setenv("LIKEWISE_THREADS", "5")
+    assert run("tour") == run("tour", "--threads", "2") == 0
+    assert threads == [(3, "3"), (5, "5"), (2, "2")]
+    assert torch.get_num_threads() == before
+    assert "OMP_NUM_THREADS" not in os.environ
+    assert run("tour", "--threads", "0") == 2
+
+
+def test_small_work_takes_one_thread_unless_asked(
+    threads: list[tuple[int, str | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(data: str, as_json: bool = False) -> None:
+        threads.append((torch.get_num_threads(), os.environ.get("OMP_NUM_THREADS")))
+
+    before = torch.get_num_threads()
+    app = typer.Typer()
+    app.command()(terminal.verb(work, small=terminal.small_images))
+    for arguments in (["digits"], ["faces"], ["digits", "--threads", "2"]):
+        with pytest.raises(SystemExit):
+            app(arguments)
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")  # somebody has chosen
+    with pytest.raises(SystemExit):
+        app(["digits"])
+    assert threads == [(1, "1"), (before, None), (2, "2"), (before, "4")]
+    small = importlib.import_module("likewise.cli.train").small_training
+    chosen = [small({"data": "digits", "network": network}) for network in ("resnet8", "nns2", None)]
+    assert chosen == [True, False, False]
+
+
+def test_work_that_waited_for_the_machine_says_so(
+    threads: list[tuple[int, str | None]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert terminal.held_up(19.0, 1.0, 2) is None
+    assert terminal.held_up(100.0, 101.0, 2) is None
+    assert terminal.held_up(100.0, 99.0, 2) == (
+        "100 s by the clock, 99 s of CPU time on 2 threads: the machine was busy. --threads 1 may be faster."
+    )
+    assert terminal.held_up(100.0, 49.0, 1) == (
+        "100 s by the clock, 49 s of CPU time on 1 thread: the machine was busy or slow to read files."
+    )
+    monkeypatch.setattr(terminal, "_cpu_seconds", lambda: 0.0)
+    monkeypatch.setattr(terminal, "LONG", -1.0)
+    monkeypatch.setattr(terminal, "IDLE", 10.0)
+    assert run("tour") == 0
+    assert " of CPU time on " in capsys.readouterr().err
+    assert run("tour", "--quiet") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_quiet_prints_no_result_but_json(
+    tour_module: types.ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write_tour(path: Path, progress: Callable[[float, str], None]) -> None:
+        progress(0.5, "half way")
+
+    vars(tour_module)["write_tour"] = write_tour
+    monkeypatch.setattr(terminal, "BETWEEN_LINES", 0.0)
+    assert run("tour") == 0
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("The report is likewise-report.html\n", "likewise: 50%, half way\n")
+    assert run("tour", "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+    assert run("tour", "--quiet", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"report": "likewise-report.html"}
+    vars(tour_module)["write_tour"] = None
+    with pytest.raises(TypeError):
+        cli.main(["tour", "--quiet"])
+
+
+def test_through_a_pipe_long_work_says_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = iter([0.0, 14.0, 16.0, 16.0, 20.0, 31.5, 31.5])
+    monkeypatch.setattr(terminal, "time", types.SimpleNamespace(monotonic=lambda: next(now)))
+    with terminal.progress_bar() as progress:
+        for done, doing in ((0.1, "one"), (0.2, "two"), (0.3, "three"), (0.4, "four")):
+            progress(done, doing)
+    assert capsys.readouterr().err == "likewise: 20%, two\nlikewise: 40%, four\n"
+
+
+def test_a_page_is_opened_when_it_is_there(
+    tour_module: types.ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(terminal.webbrowser, "open", opened.append)
+    vars(tour_module)["write_tour"] = lambda path, progress: path.write_text("page")
+    page = tmp_path / "page.html"
+    assert run("tour", "--out", str(page)) == 0
+    assert opened == []
+    assert run("tour", "--out", str(page), "--open") == 0
+    assert opened == [page.as_uri()]
+    assert run("evaluate", "m.safetensors", "digits", "--open") == 2
+    assert capsys.readouterr().err == "likewise: evaluate: --open must go with --out; got no page.\n"
+
+
+def test_python_dash_m_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "likewise", "--version"], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "0.1.0\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_completes_verbs_and_options(shell: str, tmp_path: Path) -> None:
+    asked = {"COMP_WORDS": "likewise train --ove", "COMP_CWORD": "2", "_TYPER_COMPLETE_ARGS": "likewise train --ove"}
+    variables = {**asked, "_LIKEWISE_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    command = [sys.executable, "-m", "likewise"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True)
+    assert "--overwrite" in done.stdout
+    assert "--resume" not in done.stdout
+    home = {**os.environ, "HOME": str(tmp_path), "SHELL": f"/bin/{shell}"}
+    made = subprocess.run([*command, "--install-completion", shell], cwd=ROOT, env=home, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any("_LIKEWISE_COMPLETE" in path.read_text() for path in written)
 
 
 def test_progress_appears_only_when_work_is_slow(

@@ -195,7 +195,7 @@ def test_http_is_on_the_loopback_address(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys.modules["likewise.cli.mcp"], "find_spec", lambda name: None)
+    monkeypatch.setattr("likewise.checks.find_spec", lambda name: None)
     with pytest.raises(SystemExit) as stopped:
         cli.main(["mcp"])
     assert stopped.value.code == 1

@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 import likewise
+from likewise.checks import EXTRAS, MissingPackage
 from likewise.cli.attention import attention_app
 from likewise.cli.check import CHECK_EXAMPLES, check
 from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
@@ -20,13 +21,10 @@ from likewise.cli.depth import DEPTH_EXAMPLES, depth
 from likewise.cli.evaluate import EVALUATE_EXAMPLES, evaluate
 from likewise.cli.exits import EXITS_EXAMPLES, exits
 from likewise.cli.mcp import MCP_EXAMPLES, mcp
-from likewise.cli.terminal import Json, examples, progress_bar
-from likewise.cli.train import TRAIN_EXAMPLES, train
-
-EXTRAS = {"jinja2", "sklearn", "mcp"}  # packages that not every verb needs
+from likewise.cli.terminal import Json, examples, progress_bar, small_images, verb
+from likewise.cli.train import TRAIN_EXAMPLES, small_training, train
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     epilog=examples(
@@ -37,14 +35,6 @@ app = typer.Typer(
         "likewise check answer.md --annotate answer.html",
     ),
 )
-app.add_typer(attention_app, name="attention")
-app.command(epilog=CHECK_EXAMPLES)(check)
-app.command(epilog=TRAIN_EXAMPLES)(train)
-app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
-app.command(epilog=DEPTH_EXAMPLES)(depth)
-app.command(epilog=EXITS_EXAMPLES)(exits)
-app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(show_cost)
-app.command(epilog=MCP_EXAMPLES)(mcp)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -52,13 +42,16 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # ty: ignore[invalid-assignment]
-            app(arguments)
+            app(arguments, prog_name="likewise")
     except ValueError as error:
         _exit(2, error)
-    except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
-            raise
+    except MissingPackage as error:
         _exit(1, error)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        _exit(1, MissingPackage("this command", package))
     except OSError as error:
         _exit(1, error)
 
@@ -71,7 +64,6 @@ def version(show: Annotated[bool, typer.Option("--version", help="Print the vers
         raise typer.Exit
 
 
-@app.command(epilog=examples("likewise tour", "likewise tour --out tour.html --json"))
 def tour(
     out: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("likewise-report.html"),
     as_json: Json = False,
@@ -82,6 +74,17 @@ def tour(
     with progress_bar() as progress:
         write_tour(out, progress)
     print(json.dumps({"report": str(out)}) if as_json else f"The report is {out}")
+
+
+app.command(epilog=examples("likewise tour", "likewise tour --out tour.html --open"))(verb(tour, page="out"))
+app.add_typer(attention_app, name="attention")
+app.command(epilog=CHECK_EXAMPLES)(verb(check, page="annotate"))
+app.command(epilog=TRAIN_EXAMPLES)(verb(train, small=small_training))
+app.command(epilog=EVALUATE_EXAMPLES)(verb(evaluate, page="out"))
+app.command(epilog=DEPTH_EXAMPLES)(verb(depth, page="out", small=small_images))
+app.command(epilog=EXITS_EXAMPLES)(verb(exits, page="out", small=small_images))
+app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(verb(show_cost))
+app.command(epilog=MCP_EXAMPLES)(mcp)
 
 
 def _show_warning(

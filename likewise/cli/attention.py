@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from likewise.cli.terminal import Context, Json, examples, progress_bar
+from likewise.cli.terminal import Context, Json, examples, progress_bar, verb
 
 FeatureName = Literal["elu", "relu", "quadratic", "taylor", "fourier", "softmax-fourier", "positive", "hyperbolic"]
 
@@ -23,6 +23,7 @@ attention_app = typer.Typer(pretty_exceptions_enable=False)
         "likewise attention diagnose layer.safetensors --causal --picture heads.svg",
     ),
 )
+@verb
 def attention(
     context: Context,
     features: Annotated[FeatureName, typer.Option(help="Feature map of the linear form.")] = "elu",
@@ -80,8 +81,8 @@ def _refuse_lost_options(context: Context) -> None:
     given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
     if given:
         option = given[0].removeprefix("as_").replace("_", "-")
-        verb = context.invoked_subcommand
-        raise ValueError(f"attention: options must come after {verb}; got --{option} before it.")
+        inner = context.invoked_subcommand
+        raise ValueError(f"attention: options must come after {inner}; got --{option} before it.")
 
 
 @attention_app.command(
@@ -92,6 +93,7 @@ def _refuse_lost_options(context: Context) -> None:
         "likewise attention diagnose layer.safetensors --exact-within 128 --json",
     ),
 )
+@verb
 def diagnose_heads(
     file: Annotated[Path, typer.Argument(help="Tensors q, k, v: (batch,) heads, positions, width; and perhaps mask.")],
     causal: Annotated[bool, typer.Option("--causal", help="A position sees itself and what came before.")] = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from likewise.checks import refuse, require
+from likewise.checks import refuse, require, require_package
 from likewise.cli.terminal import Json, examples, progress_bar
 
 if TYPE_CHECKING:
@@ -91,11 +91,10 @@ def _require_options(
     require(bool(files) != catalogue, "check", "files", "be given, or else --catalogue", "both" if files else "neither")
     if annotate is not None:
         from likewise.files import require_place
-        from likewise.page import require_packages
 
         one = len(files) == 1 and (files[0] == "-" or Path(files[0]).suffix.lower() in (".md", ".markdown"))
         require(one, "check", "--annotate", "have one Markdown file", " ".join(files) or "none")
-        require_packages("check --annotate", "jinja2")
+        require_package("check --annotate", "jinja2")
         require_place("check --annotate", annotate)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from likewise.checks import refuse, require
+from likewise.checks import refuse, require, require_package
 from likewise.cli.terminal import Json, examples, own_network, progress_bar
 
 if TYPE_CHECKING:
@@ -48,11 +48,10 @@ def depth(
     """
     from likewise.difficulty import write_depth
     from likewise.files import require_place, write_whole
-    from likewise.page import require_packages
     from likewise.reports.difficulty import plan_study, study_depth
 
     if out is not None:
-        require_packages("depth", "jinja2")
+        require_package("depth", "jinja2")
     for path in (out, csv):
         if path is not None:
             require_place("depth", path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from likewise.checks import require
+from likewise.checks import require, require_package
 from likewise.cli.terminal import Json, examples, progress_bar
 from likewise.cli.train import STOPPED, interruptible
 from likewise.text import aligned
@@ -136,9 +136,8 @@ def evaluate(
 def _require_page(out: Path | None) -> None:
     if out is not None:
         from likewise.files import require_place
-        from likewise.page import require_packages
 
-        require_packages("evaluate --out", "jinja2")
+        require_package("evaluate --out", "jinja2")
         require_place("evaluate --out", out)
 
 

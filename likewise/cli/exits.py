@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from likewise.checks import require
+from likewise.checks import require, require_package
 from likewise.cli.terminal import Json, examples, own_network, progress_bar
 
 if TYPE_CHECKING:
@@ -73,13 +73,12 @@ def exits(
     """
     from likewise.exits import save_exits
     from likewise.files import require_place
-    from likewise.page import require_packages
     from likewise.reports.exit_page import exits_json, write_exits
     from likewise.reports.exit_study import require_enough, study_exits
     from likewise.reports.exit_training import Plan
     from likewise.reports.facts import gather_facts
 
-    require_packages("exits", "jinja2")
+    require_package("exits", "jinja2")
     require_place("exits", out)
     require(save is None or save.parent.is_dir(), "exits", "--save", "be in a folder that exists", str(save))
     require(folder is None or folder.is_dir(), "exits", "--folder", "be a folder that exists", str(folder))

@@ -1,10 +1,10 @@
 """`likewise mcp`: the server through which an assistant checks its own statements."""
 
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
+from likewise.checks import require_package
 from likewise.cli.terminal import examples
 
 MCP_EXAMPLES = examples("likewise mcp", "likewise mcp --http --port 8765")
@@ -15,9 +15,7 @@ def mcp(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of --http.")] = 8765,
 ) -> None:
     """Let an assistant check its claims: a Model Context Protocol server with three tools that only read."""
-    if find_spec("mcp") is None:
-        message = "mcp: mcp must be installed; got no such package. Try: pip install 'likewise[mcp]'"
-        raise ModuleNotFoundError(message, name="mcp")
+    require_package("mcp", "mcp")
     from likewise.mcp import serve
 
     serve(port if http else None)

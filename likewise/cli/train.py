@@ -6,12 +6,12 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from likewise.checks import require
-from likewise.cli.terminal import Json, examples, progress_bar
+from likewise.cli.terminal import Json, examples, progress_bar, small_images
 from likewise.cli.versions import show_versions, versions_json
 
 if TYPE_CHECKING:
@@ -144,6 +144,11 @@ def train(
         _show(result, as_json)
     if not result.finished:
         raise typer.Exit(interrupted.code)
+
+
+def small_training(options: dict[str, Any]) -> bool:
+    """Whether images stay small: those of the paper's networks are enlarged to their size."""
+    return str(options["network"]).startswith("resnet") and small_images(options)
 
 
 class Interruption:

@@ -5,7 +5,7 @@ from likewise.data.batches import Batch, Batches, Shuffled, held, in_order
 from likewise.data.examples import Examples, Skipped, Source, Stored, examples
 from likewise.data.files import folders
 from likewise.data.lfw import Pair, Protocol, lfw, lfw_protocol, pair_rows
-from likewise.data.opening import Halves, find_halves, is_lfw, open_examples, open_halves
+from likewise.data.opening import Halves, find_halves, has_halves, is_lfw, open_examples, open_halves
 from likewise.data.pair_lists import PairList, read_pairs
 from likewise.data.pictures import Unreadable, decode
 from likewise.data.preparing import Augmentation, Preparation
@@ -31,6 +31,7 @@ __all__ = [
     "examples",
     "find_halves",
     "folders",
+    "has_halves",
     "held",
     "idx",
     "in_order",

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy
 
-from likewise.checks import refuse, require, require_choice
+from likewise.checks import refuse, require, require_choice, require_package
 from likewise.data.examples import Examples, Stored, examples
 from likewise.data.pictures import Pixels, decode
 
@@ -25,6 +25,7 @@ IDX_STEMS = {"train": "train", "test": "t10k"}
 
 def digits() -> Examples:
     """scikit-learn's 1,797 handwritten digits of 8 x 8, in one grey channel; needs the extra `report`."""
+    require_package("digits", "sklearn")
     from sklearn.datasets import load_digits
 
     found = load_digits()

@@ -49,7 +49,7 @@ def open_halves(data: Path | str, *, held_out: float = 0.2, fold: int = 0) -> Ha
     require_count("open_halves", "fold", fold, least=0)
     require(0 <= held_out < 1, "open_halves", "held_out", "be from 0 to below 1", held_out)
     path = Path(data)
-    if _has_halves(path):
+    if has_halves(path):
         train, test = open_examples(path), open_examples(path, split="test")
         require(fold == 0, "open_halves", "fold", "be 0 for data that has its own halves", fold)
         lossy = ", stored as JPEG, which is lossy" if path.suffix == ".npz" else ""
@@ -70,7 +70,7 @@ def open_halves(data: Path | str, *, held_out: float = 0.2, fold: int = 0) -> Ha
 def find_halves(data: Path | str, *, trained_on: str | None, held_out: float = 0.2) -> tuple[Halves, bool]:
     """Of the folds of `open_halves` the one whose training half has this fingerprint; else the first, and False."""
     first = open_halves(data, held_out=held_out)
-    folds = 1 if _has_halves(Path(data)) or not held_out else math.floor(1 / held_out + 1e-9)
+    folds = 1 if has_halves(Path(data)) or not held_out else math.floor(1 / held_out + 1e-9)
     for fold in range(folds if trained_on else 0):
         halves = open_halves(data, held_out=held_out, fold=fold) if fold else first
         if halves.train.fingerprint == trained_on:
@@ -78,7 +78,8 @@ def find_halves(data: Path | str, *, trained_on: str | None, held_out: float = 0
     return first, False
 
 
-def _has_halves(path: Path) -> bool:
+def has_halves(path: Path) -> bool:
+    """Whether data has a training and a test half of its own: the MNIST family, CIFAR-10."""
     return path.exists() and not is_lfw(path) and (_is_cifar(path) or _is_idx(path))
 
 

@@ -1,17 +1,9 @@
 """One self-contained HTML page: the frame and style sheet of every page, and the filling of templates."""
 
-from importlib.util import find_spec
 from typing import Any
 
 from likewise import text
-
-
-def require_packages(where: str, *packages: str) -> None:
-    """Refuse to start without packages of the `report` extra, before any work is done."""
-    for package in packages:
-        if find_spec(package) is None:
-            message = f"{where}: {package} must be installed; got no such package. Try: pip install 'likewise[report]'"
-            raise ModuleNotFoundError(message, name=package)
+from likewise.checks import require_package
 
 
 def render(template: str, values: dict[str, Any]) -> str:
@@ -19,7 +11,7 @@ def render(template: str, values: dict[str, Any]) -> str:
 
     template: its path in the package, as templates name each other too: "reports/templates/exits.html".
     """
-    require_packages("render", "jinja2")
+    require_package("render", "jinja2")
     import jinja2
 
     environment = jinja2.Environment(

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from likewise.attention import DenominatorWarning
+from likewise.checks import require_package
 from likewise.files import require_place, write_whole
-from likewise.page import render, require_packages
+from likewise.page import render
 from likewise.progress import Progress, part, silent
 from likewise.reports import exit_figures, figures
 from likewise.reports.approximation import WIDTHS, Approximation, measure_approximation
@@ -67,7 +68,7 @@ class Tour:
 
 def write_tour(path: Path, progress: Progress = silent, *, plan: Plan | None = None) -> Path:
     """Measure everything and write the page to `path`; interrupted, it leaves the path as it was."""
-    require_packages("write_tour", "jinja2", "sklearn")
+    require_package("write_tour", "jinja2", "sklearn")
     require_place("write_tour", path)
     tour = take_tour(progress, plan=plan)
     return write_whole(path, render_tour(tour))

@@ -27,14 +27,15 @@ METHODS = [
     "huggingface",
 ]
 STATEMENTS = ["claims", "reading", "grading", "review", "programs"]
-DOORS = ["pytest_plugin", "mcp", "web", "cli"]
+DOORS = ["pytest_plugin", "mcp", "web", "cli", "__main__"]
 ROOMS = [*FOUNDATION, *METHODS, *STATEMENTS, "reports", "tour", *DOORS]
 
 # Rooms that import nothing but these and themselves: `claims` works without torch.
 ISLANDS = {"claims": FOUNDATION}
 
 OPTIONS = 8
-EXEMPT = {  # every setting of a run is an option of its command
+EXEMPT = {  # every setting of a run is an option of its command, and options of all commands are added in one place
+    "likewise/cli/terminal.py:run",
     "likewise/cli/train.py:train",
     "likewise/cli/evaluate.py:evaluate",
     "likewise/cli/depth.py:depth",

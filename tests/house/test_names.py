@@ -74,6 +74,7 @@ NAMES = {
         "digits",
         "examples",
         "find_halves",
+        "has_halves",
         "folders",
         "held",
         "idx",

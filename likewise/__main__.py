@@ -1,0 +1,5 @@
+"""`python -m likewise` is the `likewise` command."""
+
+from likewise.cli import main
+
+main()
