@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from likewise.claims.algebra import identities, intervals, witnesses
+from likewise.claims.agreement import agreed
+from likewise.claims.algebra import holes, identities, intervals, witnesses
 from likewise.claims.arithmetic import cited
 from likewise.claims.chance import gaussian
 from likewise.claims.growth import counts, everywhere, logic, orders
@@ -30,7 +31,7 @@ def sampling(claim: Claim) -> Finding | None:
 
 
 # Exact before approximate, proof before search, cheap before dear.
-PROOFS: tuple[Engine, ...] = (logic.decide, identities.decide, everywhere.decide)
+PROOFS: tuple[Engine, ...] = (holes.decide, logic.decide, identities.decide, everywhere.decide)
 SEARCHES: tuple[Engine, ...] = (witnesses.decide, intervals.decide)
 IDENTITIES: tuple[Engine, ...] = (cited.decide, shapes.decide, *PROOFS, *SEARCHES)
 CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, sampling)
@@ -77,11 +78,17 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
 
 
 def _decided(claim: Claim, allow_code: bool, folder: str) -> Finding:
-    """Ask one engine after the other; the first that decides has the word, and nothing is guessed when none does."""
+    """What the engines find, if the judge agrees."""
+    return agreed(claim, found_by_engines(claim, allow_code, folder))
+
+
+def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -> Finding:
+    """Ask one engine after the other; the first decisive finding, and nothing is guessed when there is none."""
     reasons: list[str] = []
     suggestions: list[str] = []
     searched: Finding | None = None
     late = False
+    faults: list[str] = []
     ends = time.process_time() + claim.budget
     for engine in engines_for(claim):
         allowed = {"allow_code": allow_code, "folder": folder} if engine in MAY_RUN_CODE else {}
@@ -96,6 +103,9 @@ def _decided(claim: Claim, allow_code: bool, folder: str) -> Finding:
         except Undecided as reason:
             late = isinstance(reason, OutOfTime)
             reasons.append(str(reason))
+            continue
+        except (ArithmeticError, IndexError, TypeError, ValueError, KeyError, AttributeError, AssertionError) as error:
+            faults.append(f"internal error of {engine.__module__}: {type(error).__name__}: {error}")
             continue
         if found is None:
             continue
@@ -112,8 +122,8 @@ def _decided(claim: Claim, allow_code: bool, folder: str) -> Finding:
             return found
     if searched:
         return searched
-    detail = "; ".join(dict.fromkeys(filter(None, reasons))) or "no engine decides such a statement"
-    grade = "late" if late else "undecided"
+    detail = "; ".join(dict.fromkeys(filter(None, faults + reasons))) or "no engine decides such a statement"
+    grade = "disagreement" if faults else "late" if late else "undecided"
     return Finding("inconclusive", grade, detail, engine="", suggestions=tuple(dict.fromkeys(suggestions)))
 
 

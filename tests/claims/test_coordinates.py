@@ -9,12 +9,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.algebra import arrays, balls
-from likewise.claims.algebra.arrays import Array
+from likewise.claims import arrays
+from likewise.claims.algebra import balls
 from likewise.claims.algebra.coordinates import BALLS, Coordinates
 from likewise.claims.algebra.exponomials import Atom, form, of_atom
 from likewise.claims.algebra.invariants import Invariants, Vector, named
 from likewise.claims.algebra.questions import question
+from likewise.claims.arrays import Array
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tree import Node
 from likewise.claims.verdict import Undecided

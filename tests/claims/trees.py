@@ -13,6 +13,7 @@ from likewise.claims.language.tree import (
     Comparison,
     Index,
     Join,
+    Matrix,
     Moment,
     Name,
     Negative,
@@ -37,6 +38,14 @@ def chains(node: st.SearchStrategy[Node]) -> st.SearchStrategy[Chain]:
     return st.builds(joined, node, node, node, st.tuples(sign, sign), st.booleans())
 
 
+def _brackets(parts: list[Node]) -> Node:
+    """Brackets in brackets are a matrix; where only some parts are brackets they are joined."""
+    nested = [isinstance(part, Join | Matrix) for part in parts]
+    if all(nested):
+        return Matrix(tuple(parts))
+    return Join(tuple(Negative(part) if inside else part for part, inside in zip(parts, nested, strict=True)))
+
+
 def _larger(node: st.SearchStrategy[Node]) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.builds(Binary, st.sampled_from("+-*/@^"), node, node),
@@ -44,7 +53,7 @@ def _larger(node: st.SearchStrategy[Node]) -> st.SearchStrategy[Any]:
         st.builds(Transpose, node),
         st.builds(lambda name, argument: Call(name, (argument,)), st.sampled_from(ONE_ARGUMENT), node),
         st.builds(lambda left, right: Call("dot", (left, right)), node, node),
-        st.builds(lambda parts: Join(tuple(parts)), st.lists(node, min_size=1, max_size=3)),
+        st.builds(_brackets, st.lists(node, min_size=1, max_size=3)),
         st.builds(lambda body, places: Index(body, tuple(places)), node, st.lists(node, min_size=1, max_size=2)),
         st.builds(Moment, st.sampled_from(["E", "Var"]), node),
         st.builds(Probability, chains(node)),

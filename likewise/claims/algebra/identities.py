@@ -6,8 +6,10 @@ from fractions import Fraction
 from itertools import pairwise
 from random import Random
 
-from likewise.claims.algebra import arrays, stability
+from likewise.claims import arrays
+from likewise.claims.algebra import stability
 from likewise.claims.algebra.coordinates import Coordinates, violated
+from likewise.claims.algebra.domains import one_sided
 from likewise.claims.algebra.elementary import substitute
 from likewise.claims.algebra.exponomials import Atom, Form, form, of_atom, of_key
 from likewise.claims.algebra.inequalities import inequalities, is_sum_of_squares
@@ -78,7 +80,7 @@ def proved(asked: Question) -> Proof | None:
             method = way(asked)
         except (Undecided, ArithmeticError, IndexError):
             continue
-        if method is not None and _defined(asked):
+        if method is not None and _defined(asked) and not one_sided(asked):
             return Proof(_scope(asked), method, _condition(asked))
     return None
 

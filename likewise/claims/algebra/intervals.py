@@ -8,8 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
-from likewise.claims.algebra import arrays, balls
-from likewise.claims.algebra.arrays import Array
+from likewise.claims import arrays
+from likewise.claims.algebra import balls
 from likewise.claims.algebra.balls import Unseparated
 from likewise.claims.algebra.coordinates import BALLS, Coordinates
 from likewise.claims.algebra.elementary import derivative, substitute
@@ -18,6 +18,7 @@ from likewise.claims.algebra.identities import proved, proved_at
 from likewise.claims.algebra.points import SIZES, drawn, ordered, sizes, within
 from likewise.claims.algebra.questions import Question, question
 from likewise.claims.algebra.witnesses import Witness, admissible, is_proved, refuted, violation
+from likewise.claims.arrays import Array
 from likewise.claims.language.claim import Between, Claim, Variable
 from likewise.claims.language.tree import Chain, Comparison
 from likewise.claims.verdict import Finding, Undecided

@@ -11,9 +11,9 @@ from itertools import islice, product
 from math import prod
 from random import Random
 
-from likewise.claims.algebra.arrays import Array, filled
 from likewise.claims.algebra.coordinates import Coordinates
 from likewise.claims.algebra.questions import Question
+from likewise.claims.arrays import Array, filled
 from likewise.claims.language.claim import Between, Integers, OneOf, Reals, Variable
 from likewise.claims.language.tree import Node, Number, children
 from likewise.claims.verdict import Undecided

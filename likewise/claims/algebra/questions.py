@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from likewise.claims.algebra import arrays
-from likewise.claims.algebra.arrays import Array
+from likewise.claims import arrays
 from likewise.claims.algebra.coordinates import Coordinates
 from likewise.claims.algebra.exponomials import Form, size, variable
 from likewise.claims.algebra.invariants import Invariants, Value, named
+from likewise.claims.arrays import Array
 from likewise.claims.language.claim import Between, Claim, Compares, Integers, OneOf, Reals, Variable
 from likewise.claims.language.expressions import QUANTITIES, rebuilt
 from likewise.claims.language.limits import NODES

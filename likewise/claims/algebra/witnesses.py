@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, combinations
 
-from likewise.claims.algebra.arrays import Array, Entry
 from likewise.claims.algebra.balls import decimal
 from likewise.claims.algebra.coordinates import Coordinates, sign, violated
 from likewise.claims.algebra.exponomials import form
@@ -17,6 +16,7 @@ from likewise.claims.algebra.identities import proved, proved_at
 from likewise.claims.algebra.points import WHOLE, Level, all_levels, finite, levels, ordered, points, sizes
 from likewise.claims.algebra.printing import value_text
 from likewise.claims.algebra.questions import Question, question
+from likewise.claims.arrays import Array, Entry
 from likewise.claims.language.claim import Between, Claim, Compares, Integers, OneOf, Reals
 from likewise.claims.language.tree import Chain, Comparison, Name, Node, Number, fraction_text, names
 from likewise.claims.verdict import Finding, Undecided
@@ -141,8 +141,8 @@ def admissible(asked: Question, at: Coordinates) -> bool:
     names = {size.name for size in asked.claim.sizes}
     for name, _ in asked.solved:
         each, value = asked.claim.variable(name), at.values[name]
-        if name in names and (value.scalar < 1 or Fraction(value.scalar).denominator > 1):
-            return False
+        if name in names and not (isinstance(value.scalar, Fraction) and value.scalar >= 1 == value.scalar.denominator):
+            return False  # a size is a whole number; what is no fraction is irrational
         if each is not None and isinstance(each.kind, Between):
             ends = (value.scalar - each.kind.lowest, each.kind.highest - value.scalar)
             if min(map(sign, ends)) < 0:

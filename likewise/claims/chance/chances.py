@@ -6,13 +6,14 @@ from fractions import Fraction
 from itertools import product
 from typing import Protocol
 
-from likewise.claims.algebra import arrays, invariants
-from likewise.claims.algebra.arrays import Array
+from likewise.claims import arrays
+from likewise.claims.algebra import invariants
 from likewise.claims.algebra.coordinates import COMPARISONS, Coordinates, plain, sign
 from likewise.claims.algebra.elementary import sqrt, substitute
 from likewise.claims.algebra.exponomials import IMAGINARY, Atom, Form, form, of_atom, of_key
 from likewise.claims.algebra.invariants import Invariants, Value, Vector, named, number
 from likewise.claims.algebra.printing import text
+from likewise.claims.arrays import Array
 from likewise.claims.chance.moments import Normals, Sign, touches
 from likewise.claims.chance.wick import NormalVector
 from likewise.claims.language.tree import Binary, Call, Chain, Join, Moment, Negative, Node, Probability, names

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
-from likewise.claims.algebra import arrays, identities, intervals
-from likewise.claims.algebra.arrays import Array
+from likewise.claims import arrays
+from likewise.claims.algebra import identities, intervals
 from likewise.claims.algebra.coordinates import Coordinates
 from likewise.claims.algebra.exponomials import Atom, Form, form, variable
 from likewise.claims.algebra.invariants import Invariants, Vector, named, number, ones
 from likewise.claims.algebra.printing import node_of
 from likewise.claims.algebra.questions import Question, question
 from likewise.claims.algebra.witnesses import is_proved, refuted, search, violation
+from likewise.claims.arrays import Array
 from likewise.claims.chance.chances import AtLengths, ForEverySize, Joined, Law, Laws
 from likewise.claims.chance.moments import Normals, Sign, UniformNumber
 from likewise.claims.chance.wick import NormalVector, SignVector

@@ -145,8 +145,7 @@ class _Case:
 
     def _call(self, function: str, values: list[Value]) -> Value:
         if function in ("max", "min") and values:
-            forms = tuple(form for value in values for form in _entries(value))
-            return self.largest(forms, 1 if function == "max" else -1)
+            return self._extreme(values, 1 if function == "max" else -1)
         if function == "dot" and all(isinstance(value, tuple) for value in values):
             return sum((self._combine("*", a, b) for a, b in _paired(*values)), Form())
         if len(values) == 1:
@@ -160,6 +159,18 @@ class _Case:
             if function == "dim":
                 return Form(constant=Fraction(len(forms)))
         raise _Foreign
+
+    def _extreme(self, values: list[Value], sign: int) -> Value:
+        """The largest entry of one vector; of several the largest entry by entry."""
+        if len(values) == 1:
+            return self.largest(_entries(values[0]), sign)
+        lengths = {len(value) for value in values if isinstance(value, tuple)}
+        if len(lengths) > 1:
+            raise _Foreign
+        length = lengths.pop() if lengths else None
+        columns = [value if isinstance(value, tuple) else (value,) * (length or 1) for value in values]
+        found = tuple(self.largest(forms, sign) for forms in zip(*columns, strict=True))
+        return found[0] if length is None else found
 
     def unknowns(self) -> list[str]:
         """Every coordinate that a point must give, then the sizes that are not bound."""

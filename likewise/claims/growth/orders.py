@@ -78,6 +78,12 @@ class Question:
     terms: tuple[tuple[Power, Fraction], ...]  # of f, as they are printed
     whose: str = ""
 
+    def signed(self) -> "Iterator[Question]":
+        """Orders are of absolute values: f and -f are both to stay below the bound."""
+        yield self
+        if self.f.exact and len(self.f.sums) == 1 and not self.f.positive:
+            yield replace(self, f=self.f.scaled(Fraction(-1)), terms=tuple((key, -value) for key, value in self.terms))
+
     def escaping(self, sizes: Sizes) -> Iterator[tuple[Power, dict[str, Fraction]]]:
         """Terms of f that a solid bound does not hold, in printed order, each with logarithms that show it."""
         bounds = [positive(terms) for terms in sizes.over_free(self.g).sums]
@@ -233,7 +239,7 @@ def _pair_text(pair: Pair, sizes: Sizes) -> str:
 def judge(order: str, questions: Mapping[str, Question]) -> Judgement:
     """Answer the questions an order asks: f in O(g), g in O(f), or both."""
     asked = [questions[name] for name in (("O", "Omega") if order == "Theta" else (order,))]
-    for question in asked:
+    for question in [signed for each in asked for signed in each.signed()]:
         if all(map(positive, question.sizes.over_free(question.f).sums)):  # else it is never above 0
             answer = _vanishing(question) or _escape(question)
             if answer:
@@ -262,7 +268,7 @@ def _escape(question: Question) -> Judgement | None:
 
 
 def _vanishing(question: Question) -> Judgement | None:
-    """Small sizes at which the bound is not above 0 and what it should bound is."""
+    """Small sizes at which the bound is 0 and what it should bound is not."""
     if all(terms and min(terms.values()) > 0 for terms in question.g.sums):
         return None
     f, g = (polynomial(question.sizes.over_free(part)) for part in (question.f, question.g))
@@ -272,7 +278,7 @@ def _vanishing(question: Question) -> Judgement | None:
     for point in lattice(len(free), 2, least=0):
         values = {name: entry + 1 for name, entry in zip(free, point, strict=True)}
         ray = Ray({name: (value, 0) for name, value in values.items()})
-        if question.sizes.allows(ray) and g.evaluate(values) <= 0 < f.evaluate(values):
+        if question.sizes.allows(ray) and g.evaluate(values) == 0 != f.evaluate(values):
             witness = tuple((name, str(value)) for name, value in values.items())
             where = " ".join(f"{name}={value}" for name, value in witness)
             return Judgement(False, f"{where}: {g.text(free)} = {g.evaluate(values)}", witness)
@@ -283,8 +289,15 @@ def ask(f: Magnitude, g: Magnitude, sizes: Sizes, terms: Sequence[tuple[Power, F
     """The two questions between a quantity and its bound; `terms` are those of f as a person sees them."""
     if not sizes.cone:
         raise Undecided("nothing satisfies the assumptions")
-    seen = tuple(terms) or _terms(f, sizes)
+    turned = [part.scaled(Fraction(-1)) if _below(part) else part for part in (f, g)]
+    seen = tuple(terms) if terms and turned[0] is f else _terms(turned[0], sizes)
+    f, g = turned
     return {"O": Question(f, g, sizes, seen), "Omega": Question(g, f, sizes, _terms(g, sizes), " of the bound")}
+
+
+def _below(part: Magnitude) -> bool:
+    """Whether a sum has negative terms alone, so that its absolute value is the sum without its sign."""
+    return part.exact and len(part.sums) == 1 and bool(part.sums[0]) and all(v < 0 for v in part.sums[0].values())
 
 
 def _terms(part: Magnitude, sizes: Sizes) -> tuple[tuple[Power, Fraction], ...]:

@@ -65,7 +65,10 @@ def relation(reader: Reader, declared: set[str]) -> Relation:
         sign = comparison(reader)
         if sign is None:
             return _bounded(reader, quantity)
-        return Counts(quantity, sign, expression(reader), tolerance(reader))
+        right, within = expression(reader), tolerance(reader)
+        if within is not None and sign != "==":
+            raise Unparsed("within belongs to one ==")
+        return Counts(quantity, sign, right, within)
     body = expression(reader)
     if reader.at("in"):
         return _bounded(reader, body)
@@ -73,7 +76,10 @@ def relation(reader: Reader, declared: set[str]) -> Relation:
         reader.want("shape")
         reader.want("[")
         return HasShape(body, items(reader, expression, "]"))
-    return Compares(chain(reader, body), tolerance(reader))
+    links, within = chain(reader, body), tolerance(reader)
+    if within is not None and links.comparisons != ("==",):
+        raise Unparsed("within belongs to one ==")
+    return Compares(links, within)
 
 
 def tolerance(reader: Reader) -> Tolerance | None:
@@ -220,4 +226,7 @@ def _run(reader: Reader) -> Runs:
     sign = comparison(reader)
     if sign is None:
         reader.refuse("succeeds, raises or a comparison")
-    return Runs(program, tuple(arguments), sign, right=expression(reader), within=tolerance(reader))
+    right, within = expression(reader), tolerance(reader)
+    if within is not None and sign != "==":
+        raise Unparsed("within belongs to one ==")
+    return Runs(program, tuple(arguments), sign, right=right, within=within)

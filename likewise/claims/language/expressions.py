@@ -16,6 +16,7 @@ from likewise.claims.language.tree import (
     Comparison,
     Index,
     Join,
+    Matrix,
     Moment,
     Name,
     Negative,
@@ -119,7 +120,7 @@ def _atom(reader: Reader, depth: int) -> Node:
         reader.want(")")
         return node
     if reader.skip("["):
-        return Join(items(reader, inner, "]"))
+        return _bracketed(items(reader, inner, "]"))
     if reader.next.kind != "name":
         reader.refuse("an expression")
     name = reader.take().text
@@ -140,6 +141,14 @@ def _atom(reader: Reader, depth: int) -> Node:
     return _call(name, items(reader, lambda inner_reader: _argument(inner_reader, inner), ")"))
 
 
+def _bracketed(parts: tuple[Node, ...]) -> Node:
+    """[a, b] is a vector; brackets written directly inside brackets are the rows of a matrix."""
+    nested = [isinstance(part, Join | Matrix) for part in parts]
+    if any(nested) and not all(nested):
+        raise Unparsed("brackets inside brackets are the rows of a matrix: all parts, or none")
+    return Matrix(parts) if all(nested) else Join(parts)
+
+
 def _argument(reader: Reader, inner: Callable[[Reader], Node]) -> Node | Text:
     return Text(reader.take().text.strip('"')) if reader.next.kind == "text" else inner(reader)
 
@@ -156,7 +165,11 @@ def _call(name: str, arguments: tuple[Node | Text, ...]) -> Call:
 
 
 class Definitions:
-    """What a claim defines, in order; a body may use only earlier definitions, so none is recursive."""
+    """What a claim defines, in order; a body may use only earlier definitions, so none is recursive.
+
+    A body is kept as it was written and read in its own environment: its parameters, and outside of them the names of
+    the claim. What a caller calls its own parameters never reaches it.
+    """
 
     def __init__(self) -> None:
         self._bodies: dict[str, tuple[tuple[str, ...], Node]] = {}
@@ -165,7 +178,7 @@ class Definitions:
         return name in self._bodies
 
     def add(self, name: str, parameters: tuple[str, ...], body: Node) -> None:
-        """A definition whose body is already free of definitions."""
+        """A definition as it was written."""
         self._bodies[name] = (parameters, body)
 
     def inlined(self, node: Node, parameters: tuple[str, ...] = ()) -> Node:
@@ -229,7 +242,10 @@ def rebuilt(node: Node, part: Callable[[Node], Node]) -> Node:
         case Index(operand, indices):
             return Index(part(operand), tuple(map(part, indices)))
         case Join(parts):
-            return Join(tuple(map(part, parts)))
+            flat = ((each.parts if isinstance(each, Join) else (each,)) for each in map(part, parts))
+            return Join(tuple(inner for each in flat for inner in each))  # a definition's vector is joined, not stacked
+        case Matrix(rows):
+            return Matrix(tuple(map(part, rows)))
         case Moment(kind, body):
             return Moment(kind, part(body))
         case Probability(event):

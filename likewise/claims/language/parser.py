@@ -32,7 +32,18 @@ from likewise.claims.language.declarations import constant, relation, size, sour
 from likewise.claims.language.expressions import QUANTITIES, Definitions, chain, expression, items, program_name
 from likewise.claims.language.limits import SOURCE
 from likewise.claims.language.tokens import Line, Reader, Unbounded, Unparsed, tokens
-from likewise.claims.language.tree import FUNCTIONS, Binary, Call, Chain, Negative, Node, Number, children, names
+from likewise.claims.language.tree import (
+    FUNCTIONS,
+    RESERVED,
+    Binary,
+    Call,
+    Chain,
+    Negative,
+    Node,
+    Number,
+    children,
+    names,
+)
 
 FIELD = re.compile(r"([A-Za-z_]+)\s*:\s*(.*)", re.DOTALL)
 COMMENT = re.compile(r"(?:^|\s)#.*")
@@ -168,6 +179,7 @@ class _Draft:
     def _define(self, reader: Reader) -> None:
         name = reader.name()
         parameters = items(reader, lambda inner: inner.name(), ")") if reader.skip("(") else ()
+        _refuse_reserved(name, *parameters)
         reader.want("=")
         body = expression(reader)
         reader.end()
@@ -178,7 +190,7 @@ class _Draft:
             if name in names(each.body) - {*each.parameters}:
                 raise Unparsed(f"{name} is used before it is defined", name=name)
         self.written.append(Definition(name, parameters, body))
-        self.definitions.add(name, parameters, whole)
+        self.definitions.add(name, parameters, body)
 
     def _declared(self) -> set[str]:
         return {each.name for each in [*self.variables, *self.sizes, *self.written]}
@@ -321,10 +333,17 @@ def _filled_dims(node: Node) -> list[Node]:
     return mine + [dim for child in children(node) for dim in _filled_dims(child)]
 
 
+def _refuse_reserved(*declared: str) -> None:
+    for name in declared:
+        if name in RESERVED:
+            raise Unparsed(f"{name} is reserved: E, Var and P are moments, O, Omega and Theta are orders", name=name)
+
+
 def _require_scope(claim: Claim, defined: set[str]) -> None:
     """Every name is declared once, and every name that is used is declared."""
     declared = [each.name for each in (*claim.variables, *claim.sizes)] + sorted(defined)
     cells = [name for name, _ in claim.source.cells] if claim.source else []
+    _refuse_reserved(*(variable.name for variable in claim.variables), *cells)
     twice = sorted({name for name in declared + cells if (declared + cells).count(name) > 1 or name in FUNCTIONS})
     if twice:
         raise Unparsed(f"{twice[0]} has two meanings", name=twice[0])

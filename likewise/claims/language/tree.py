@@ -110,6 +110,16 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Matrix:
+    """[[a, b], [c, d]]: brackets written directly inside brackets are the rows of a matrix."""
+
+    rows: tuple["Node", ...]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.rows))}]"
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """E[...] or Var[...] over every random variable of the claim."""
 
@@ -142,13 +152,14 @@ class Probability:
         return f"P[{self.event}]"
 
 
-Node = Number | Name | Call | Negative | Binary | Transpose | Index | Join | Moment | Probability
+Node = Number | Name | Call | Negative | Binary | Transpose | Index | Join | Matrix | Moment | Probability
 
 
 FUNCTIONS = frozenset({
     "dot", "sqnorm", "norm", "sum", "mean", "max", "min", "abs", "tr", "vec", "outer", "pairs", "dim", "sqrt", "exp",
     "log", "sin", "cos", "relu", "softmax", "einsum", "I", "ones", "zeros", "choose",
 })  # fmt: skip
+RESERVED = frozenset({"E", "Var", "P", "O", "Omega", "Theta"})  # never a variable, a definition, a parameter or a cell
 PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "@": 2, "-x": 3, "^": 4, "x": 5}
 
 
@@ -176,7 +187,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return (left, right)
         case Index(operand, indices):
             return (operand, *indices)
-        case Join(parts):
+        case Join(parts) | Matrix(parts):
             return parts
         case Moment(_, body):
             return (body,)

@@ -1,8 +1,8 @@
 """Shapes of expressions: what every operation of the language asks of its operands, and what it gives.
 
-A vector in R^M is 1 x M under `layout: rows` and M x 1 under columns, or what its own `row` or `col` says. Scalars and
-1 x 1 broadcast; nothing else does, so equal sizes by accident are never needed and never hidden. A dim is a polynomial
-over the sizes of the claim: two are equal exactly when they agree at all sizes.
+A vector in R^M is 1 x M under `layout: rows` and M x 1 under columns, or what its own `row` or `col` says; beside a
+matrix a vector whose layout was not written has one axis. Elementwise operations broadcast as torch does. A dim is a
+polynomial over the sizes of the claim: two are equal exactly when they agree at all sizes.
 """
 
 import re
@@ -56,6 +56,9 @@ class Shape:
 
     dims: tuple[Polynomial, ...] = ()
     vector: bool = False
+    said: bool = (
+        False  # that it is a row or a column was written; otherwise beside a matrix it has one axis, as in torch
+    )
 
     @property
     def scalar(self) -> bool:
@@ -159,7 +162,8 @@ class Shapes:
     def vector(self, length: Polynomial, layout: Literal["row", "col"] | None = None) -> Shape:
         """A vector of that length as it lies in a matrix formula."""
         lies = layout or ("row" if self.layout == "rows" else "col")
-        return Shape((ONE, length) if lies == "row" else (length, ONE), vector=True)
+        said = layout is not None or "layout" in self.claim.given_fields
+        return Shape((ONE, length) if lies == "row" else (length, ONE), vector=True, said=said)
 
     def dim(self, node: Node) -> Polynomial:
         """An expression over sizes, at these sizes."""
@@ -248,16 +252,25 @@ class Shapes:
 
 
 def together(shapes: list[Shape], words: Callable[[list[str]], str]) -> Shape:
-    """The shape of an elementwise operation: scalars broadcast, all others are the same."""
+    """The shape of an elementwise operation, broadcast as torch does: axes from the last on are equal, or one is 1."""
     arrays = [shape for shape in shapes if not shape.scalar]
     if not arrays:
         return max(shapes, key=lambda shape: len(shape.dims))
-    for other in arrays:
-        if other.dims != arrays[0].dims:
-            differ = [(a, b) for a, b in zip(arrays[0].dims, other.dims, strict=False) if a != b]
-            sides = differ[0] if len(differ) == 1 and len(arrays[0].dims) == len(other.dims) else ()
-            raise Misshapen(f"{words([str(shape) for shape in shapes])} undefined", sides)
-    return Shape(arrays[0].dims, all(shape.vector for shape in arrays))
+    if all(shape.vector for shape in arrays) and len({shape.dims for shape in arrays}) == 1:
+        return Shape(arrays[0].dims, True, any(shape.said for shape in arrays))
+    mixed = not all(shape.vector for shape in arrays)
+    sides = [(shape.entries,) if mixed and shape.vector and not shape.said else shape.dims for shape in arrays]
+    rank = max(map(len, sides))
+    padded = [(ONE,) * (rank - len(dims)) + dims for dims in sides]
+    result = []
+    for axes in zip(*padded, strict=True):
+        lengths = list(dict.fromkeys(dim for dim in axes if dim != ONE))
+        if len(lengths) > 1:
+            differ = [pair for pair in zip(*padded[:2], strict=True) if pair[0] != pair[1]]
+            shown = differ[0] if len(differ) == 1 and len(arrays) == 2 else ()
+            raise Misshapen(f"{words([str(shape) for shape in shapes])} undefined", shown)
+        result.append(lengths[0] if lengths else ONE)
+    return Shape(tuple(result))
 
 
 def multiplied(left: Shape, right: Shape) -> Shape:

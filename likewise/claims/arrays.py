@@ -1,4 +1,4 @@
-"""Arrays of exact or enclosed numbers: as much of numpy as the claim language has, over any scalars with + - * /."""
+"""Arrays over any scalars with + - * /: what the operations of format.md do with shapes, and nothing else."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,24 @@ from typing import Any
 from likewise.claims.verdict import Undecided
 
 ENTRIES = 20_000  # of one exact array
-Entry = Any  # Fraction, Form or Ball
+Entry = Any  # Fraction, Form, Ball, or whatever else an engine computes with
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Entries in row-major order; a scalar has the empty shape, a vector has one axis."""
+    """Entries in row-major order; a scalar has the empty shape, a vector has one axis.
+
+    A `line` is a vector that was written as a row or a column: it has two axes, one of them of length 1.
+    """
 
     shape: tuple[int, ...]
     entries: tuple[Entry, ...]
+    line: bool = False
+
+    @property
+    def is_vector(self) -> bool:
+        """At most one axis is longer, or shorter, than 1."""
+        return sum(axis != 1 for axis in self.shape) <= 1
 
     @property
     def scalar(self) -> Entry:
@@ -29,7 +38,7 @@ class Array:
 
     def map(self, change: Callable[[Entry], Entry]) -> "Array":
         """Every entry changed."""
-        return Array(self.shape, tuple(map(change, self.entries)))
+        return Array(self.shape, tuple(map(change, self.entries)), self.line)
 
     def at(self, place: Sequence[int]) -> Entry:
         """The entry at a place counted from 0."""
@@ -71,11 +80,12 @@ def broadcast(operation: Callable[..., Entry], *arrays: Array) -> Array:
     >>> broadcast(operator.add, Array((2, 1), (1, 2)), Array((2,), (10, 20))).entries
     (11, 21, 12, 22)
     """
+    line = any(array.line for array in arrays)
     if all(array.shape == arrays[0].shape for array in arrays):
-        return Array(arrays[0].shape, tuple(map(operation, *(array.entries for array in arrays))))
+        return Array(arrays[0].shape, tuple(map(operation, *(array.entries for array in arrays))), line)
     rank = max(len(array.shape) for array in arrays)
     padded = [(1,) * (rank - len(array.shape)) + array.shape for array in arrays]
-    shape = tuple(max(axes) for axes in zip(*padded, strict=True))
+    shape = tuple(min(axes) if 0 in axes else max(axes) for axes in zip(*padded, strict=True))
     if any(axis not in (1, whole) for axes in padded for axis, whole in zip(axes, shape, strict=True)):
         raise Undecided("shapes do not fit: " + " and ".join(str(list(array.shape)) for array in arrays))
 
@@ -83,7 +93,7 @@ def broadcast(operation: Callable[..., Entry], *arrays: Array) -> Array:
         own = ([i if n > 1 else 0 for i, n in zip(place, axes, strict=True)] for axes in padded)
         return operation(*(a.at(o[rank - len(a.shape) :]) for a, o in zip(arrays, own, strict=True)))
 
-    return filled(shape, value)
+    return Array(shape, filled(shape, value).entries, line and len(shape) == 2 and 1 in shape)
 
 
 def total(entries: Iterable[Entry]) -> Entry:
@@ -93,32 +103,39 @@ def total(entries: Iterable[Entry]) -> Entry:
 
 
 def dot(left: Array, right: Array) -> Array:
-    """Σ x_i·y_i over vectors of one length, whichever way they lie."""
-    if len(left.entries) != len(right.entries) or max(_axes(left), _axes(right)) > 1:
+    """Σ x_i·y_i of arrays of one shape, or of vectors of one length, whichever way they lie."""
+    fits = left.shape == right.shape or (left.is_vector and right.is_vector)
+    if not fits or len(left.entries) != len(right.entries):
         raise Undecided(f"dot of shapes {list(left.shape)} and {list(right.shape)}")
     return scalar(total(a * b for a, b in zip(left.entries, right.entries, strict=True)))
 
 
-def _axes(array: Array) -> int:
-    return sum(axis > 1 for axis in array.shape)
-
-
 def matmul(left: Array, right: Array) -> Array:
-    """The matrix product; of two vectors the dot product, and vectors lose the axis that was not theirs."""
-    if not left.shape or not right.shape or max(len(left.shape), len(right.shape)) > 2:
-        raise Undecided("@ is the product of vectors and matrices")
-    rows = left.shape[:-1]
-    columns = right.shape[1:]
-    if left.shape[-1] != right.shape[0]:
+    """The matrix product as torch's: vectors lose the axis that was not theirs, leading axes are batches.
+
+    >>> matmul(Array((2, 2), (1, 2, 3, 4)), Array((2,), (5, 6)))
+    Array(shape=(2,), entries=(17, 39), line=False)
+    """
+    if not left.shape or not right.shape or left.shape[-1] != right.shape[-2 if len(right.shape) > 1 else 0]:
         raise Undecided(f"({_text(left)}) @ ({_text(right)}) undefined")
-    inner = range(right.shape[0])
-    _bounded(prod(rows) * prod(columns) * len(inner))
+    rows, columns, inner = left.shape[-2:-1], right.shape[-1:] if len(right.shape) > 1 else (), left.shape[-1]
+    batches = [array.shape[:-2] for array in (left, right)]
+    rank = max(map(len, batches))
+    padded = [(1,) * (rank - len(batch)) + batch for batch in batches]
+    batch = tuple(map(max, *padded)) if rank else ()
+    if any(axis not in (1, whole) for axes in padded for axis, whole in zip(axes, batch, strict=True)):
+        raise Undecided(f"({_text(left)}) @ ({_text(right)}) undefined")
+    _bounded(prod(batch) * prod(rows) * prod(columns) * inner)
+
+    def own(place: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(i if n > 1 else 0 for i, n in zip(place[rank - len(axes) : rank], axes, strict=True))
 
     def value(place: tuple[int, ...]) -> Entry:
-        row, column = place[: len(rows)], place[len(rows) :]
-        return total(left.at((*row, i)) * right.at((i, *column)) for i in inner)
+        row, column = place[rank : rank + len(rows)], place[rank + len(rows) :]
+        here, there = own(place, batches[0]), own(place, batches[1])
+        return total(left.at((*here, *row, i)) * right.at((*there, i, *column)) for i in range(inner))
 
-    return filled(rows + columns, value)
+    return filled(batch + rows + columns, value)
 
 
 def _text(array: Array) -> str:
@@ -126,16 +143,19 @@ def _text(array: Array) -> str:
 
 
 def transpose(array: Array) -> Array:
-    """Rows become columns; a vector without a layout has neither."""
+    """The last two axes exchanged; a vector without a layout has only one."""
     if not array.shape:
         return array
-    if len(array.shape) != 2:
-        raise Undecided("the transpose of what is no matrix; a vector needs `row` or `col`")
-    return filled(array.shape[::-1], lambda place: array.at(place[::-1]))
+    if len(array.shape) == 1:
+        raise Undecided("the transpose of a vector; it needs `row`, `col` or `layout:`")
+    shape = (*array.shape[:-2], array.shape[-1], array.shape[-2])
+    turned = filled(shape, lambda place: array.at((*place[:-2], place[-1], place[-2])))
+    return Array(shape, turned.entries, array.line)
 
 
 def outer(left: Array, right: Array) -> Array:
-    """x_i·y_j."""
+    """x_i·y_j of two vectors."""
+    _require_vectors(left, right)
     _bounded(len(left.entries) * len(right.entries))
     return Array((len(left.entries), len(right.entries)), tuple(a * b for a in left.entries for b in right.entries))
 
@@ -146,24 +166,43 @@ def pairs(array: Array) -> Array:
     >>> pairs(Array((3,), (2, 3, 5))).entries
     (6, 10, 15)
     """
+    _require_vectors(array)
     _bounded(len(array.entries) ** 2)
     return lying([a * b for a, b in combinations(array.entries, 2)], like=[array])
 
 
-def join(parts: Sequence[Array]) -> Array:
+def _require_vectors(*arrays: Array) -> None:
+    if not all(array.is_vector for array in arrays):
+        raise Undecided("a matrix where a vector is needed")
+
+
+def join(parts: Sequence[Array], layout: str | None = None) -> Array:
     """Numbers and vectors one after the other."""
-    if any(_axes(part) > 1 for part in parts):
+    if not all(part.is_vector for part in parts):
         raise Undecided("[a, b] puts numbers and vectors together, not matrices")
-    return lying(list(chain.from_iterable(part.entries for part in parts)), like=parts)
+    return lying(list(chain.from_iterable(part.entries for part in parts)), like=parts, layout=layout)
 
 
-def lying(entries: Sequence[Entry], *, like: Sequence[Array]) -> Array:
-    """A vector that is a row if the others are rows, a column if they are columns."""
+def stacked(rows: Sequence[Array]) -> Array:
+    """[[a, b], [c, d]]: arrays of one shape along a new first axis.
+
+    >>> stacked([Array((2,), (1, 2)), Array((2,), (3, 4))])
+    Array(shape=(2, 2), entries=(1, 2, 3, 4), line=False)
+    """
+    shapes = {(len(row.entries),) if row.line else row.shape for row in rows}
+    if len(shapes) > 1:
+        raise Undecided("the rows of a matrix have one length")
+    return Array((len(rows), *shapes.pop()), tuple(chain.from_iterable(row.entries for row in rows)))
+
+
+def lying(entries: Sequence[Entry], *, like: Sequence[Array] = (), layout: str | None = None) -> Array:
+    """A vector that is a row if the others are rows, a column if they are columns; else as the layout says."""
     n, shapes = len(entries), [part.shape for part in like if len(part.shape) == 2]
-    if shapes and all(shape[0] == 1 for shape in shapes):
-        return Array((1, n), tuple(entries))
-    if shapes and all(shape[1] == 1 for shape in shapes):
-        return Array((n, 1), tuple(entries))
+    row, column = (bool(shapes) and all(shape[axis] == 1 for shape in shapes) for axis in (0, 1))
+    if row or (layout == "row" and not column):
+        return Array((1, n), tuple(entries), True)
+    if column or layout == "col":
+        return Array((n, 1), tuple(entries), True)
     return Array((n,), tuple(entries))
 
 
@@ -180,7 +219,9 @@ def trace(array: Array) -> Array:
 
 
 def index(array: Array, indices: Sequence[int]) -> Array:
-    """x[i, j] counted from 1; with fewer indices than axes a row is left."""
+    """x[i, j] counted from 1; with fewer indices than axes a row is left, and one index into a line is its entry."""
+    if array.line and len(indices) == 1:
+        array = Array((len(array.entries),), array.entries)
     if len(indices) > len(array.shape):
         raise Undecided(f"{len(indices)} indices into shape {list(array.shape)}")
     for i, axis in zip(indices, array.shape, strict=False):
@@ -196,12 +237,18 @@ def einsum(subscripts: str, arrays: Sequence[Array]) -> Array:
     >>> einsum("ij,jk->ik", [Array((1, 2), (2, 3)), Array((2, 1), (5, 7))]).entries
     (31,)
     """
-    inputs, _, output = subscripts.replace(" ", "").partition("->")
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     groups = inputs.split(",")
-    if len(groups) != len(arrays) or not set(output) <= set(inputs) or "->" not in subscripts:
+    if not arrow:
+        output = "".join(sorted(letter for letter in set(inputs) - {","} if inputs.count(letter) == 1))
+    if len(groups) != len(arrays) or not set(output) <= set(inputs) - {","} or len(set(output)) < len(output):
         raise Undecided(
-            f"einsum {subscripts!r} needs a result and one group of letters for each of {len(arrays)} arrays"
+            f"einsum {subscripts!r} needs one group of letters for each of {len(arrays)} arrays, and a result of them"
         )
+    arrays = [
+        Array((len(array.entries),), array.entries) if array.line and len(group) == 1 else array
+        for group, array in zip(groups, arrays, strict=True)
+    ]
     lengths: dict[str, int] = {}
     for group, array in zip(groups, arrays, strict=True):
         if len(group) != len(array.shape):

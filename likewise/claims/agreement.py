@@ -1,0 +1,226 @@
+"""No verdict is printed that the judge does not share.
+
+A refutation is printed if the judge finds its point inside every set, every assumption surely true there and the
+relation surely false. A proof is printed if the judge's blind search found points that satisfy the assumptions and no
+counterexample. Otherwise engine and judge disagree: the verdict is inconclusive, and its numbers say all that is needed
+to mend the one that is wrong. What the judge has no second implementation of (counts, runs and draws of programs, and
+samples, which carry their own error) stays as its engine found it.
+"""
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from itertools import islice, pairwise
+from random import Random
+from typing import Any
+
+from flint import ctx
+
+from likewise.claims import blind, judge
+from likewise.claims.language.claim import Bounded, Claim, Compares, HasShape
+from likewise.claims.language.expressions import QUANTITIES
+from likewise.claims.language.tree import Call, Moment, Node, Probability, children
+from likewise.claims.verdict import Finding
+
+POINTS = 120  # that the blind search looks at
+ENOUGH = 60  # of them satisfy the assumptions
+TRIES = 1_200  # points that are drawn for these
+FEW = 12  # that satisfy the assumptions are enough once the time is over
+SECONDS = 0.15  # of the blind search, unless it needs longer for the few
+SHARE = 0.2  # of the budget, at most
+FILLS = ("zero", "one", "small", "positive", "parts", "small", "unit", "axis")
+BITS = 128
+NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:/[0-9]+)?")
+RAY = re.compile(r"(?:([0-9]+)\*)?t(?:\^([0-9]+))?|([0-9]+)")
+STEPS = (2**12, 2**24, 2**48)  # values of t along a ray
+GROWS, STAYS = 1.4, 8.0  # factors between them: a logarithm doubles, a power of t^(1/4) grows eightfold
+
+
+def agreed(claim: Claim, found: Finding) -> Finding:
+    """The finding, if the judge agrees; otherwise inconclusive, with both sides of the disagreement."""
+    if found.verdict not in ("holds", "refuted") or not judged(claim, found):
+        return found
+    if found.verdict == "refuted":
+        return _confirmed(claim, found)
+    return _survives(claim, found)
+
+
+def judged(claim: Claim, found: Finding) -> bool:
+    """Whether the judge has a reading of its own: not of programs, and not of samples."""
+    if claim.program or found.engine in ("sampling", "count", "run"):
+        return False
+    if isinstance(claim.relation, Bounded):
+        return not isinstance(claim.relation.quantity, str) and not any(map(_counts, blind.nodes_of(claim)))
+    if isinstance(claim.relation, Compares):
+        return not any(map(_counts, claim.relation.chain.terms))
+    return isinstance(claim.relation, HasShape)
+
+
+def _counts(node: Node) -> bool:
+    return (isinstance(node, Call) and node.function in QUANTITIES) or any(map(_counts, children(node)))
+
+
+def _confirmed(claim: Claim, found: Finding) -> Finding:
+    """The refutation, where the judge sees it at the engine's point or, failing that, at one of its own."""
+    if isinstance(claim.relation, Bounded):
+        return found if _escapes(claim, found) else _disagreement(claim, found, "the ratio does not grow there")
+    seen = "outside"
+    for sizes, values in _points_of(claim, found):
+        seen = judge.rule(claim, sizes, values)
+        if seen == "false":
+            return found
+    for sizes, values, ruling in _rulings(claim):
+        if ruling == "false":
+            if isinstance(claim.relation, HasShape):
+                return found  # the engine's sizes are large primes; small ones show the same
+            where = _where(sizes, values)
+            return replace(found, detail=f"{' '.join(f'{k}={v}' for k, v in where)}", witness=where, suggestions=())
+    if seen in ("unclear", "doubtful") and any(map(_chance, blind.nodes_of(claim))):
+        return found  # an average that the judge has no formula for; the engine's value is exact
+    return _disagreement(claim, found, f"{seen} at the engine's point")
+
+
+def _chance(node: Node) -> bool:
+    return isinstance(node, Moment | Probability) or any(map(_chance, children(node)))
+
+
+def _survives(claim: Claim, found: Finding) -> Finding:
+    """The proof, if the judge's own search finds points to speak of and nothing against it."""
+    if isinstance(claim.relation, Bounded):
+        against = _growing(claim)
+        return found if against is None else _disagreement(claim, found, f"the ratio grows along {against}")
+    satisfied, undefined, doubtful = 0, 0, 0
+    for sizes, values, seen in _rulings(claim):
+        if seen == "false":
+            return _disagreement(claim, found, f"false at {_text(sizes, values)}")
+        satisfied += seen in ("true", "unclear")
+        undefined += seen == "undefined"
+        doubtful += seen == "doubtful"
+    if not satisfied and not doubtful:
+        reason = "undefined wherever it was tried" if undefined else "no point was found that satisfies the assumptions"
+        return Finding("inconclusive", "undecided", reason, engine="judge")
+    if undefined and "where" not in found.detail:
+        return replace(found, detail=f"{found.detail}, where both sides are defined")
+    return found
+
+
+def _rulings(claim: Claim) -> Iterator[tuple[Mapping[str, int], Mapping[str, Any], str]]:
+    """The judge on points of its own, until enough of them satisfied the assumptions or the time is over."""
+    started, satisfied = time.process_time(), 0
+    finite = not claim.sizes and all(variable.random for variable in claim.variables)
+    points = islice(blind.points(claim, claim.seed or 0), 1 if finite else TRIES)
+    for looked, (sizes, values) in enumerate(points, start=1):
+        seen = judge.rule(claim, sizes, values, (BITS,))
+        satisfied += seen not in ("outside", "doubtful")
+        yield sizes, values, seen
+        spent = time.process_time() - started
+        if satisfied >= ENOUGH or (satisfied >= FEW and (looked >= POINTS or spent > SECONDS)):
+            return
+        if spent > SHARE * claim.budget:
+            return
+
+
+def _points_of(claim: Claim, found: Finding) -> Iterator[tuple[blind.Sizes, blind.Values]]:
+    """The engine's witness as numbers, with every name that it leaves out given a few values."""
+    sizes: blind.Sizes = {}
+    values: blind.Values = {}
+    for name, text in found.witness:
+        numbers = NUMBER.findall(text)
+        if NUMBER.sub("", text).strip("(), ") and NUMBER.sub("", text).replace(",", "").strip("() "):
+            continue  # not made of numbers: solved for again
+        if claim.size(name) is not None:
+            sizes[name] = int(Fraction(numbers[0]))
+        elif claim.variable(name) is not None:
+            values[name] = [judge.rational(Fraction(number)) for number in numbers]
+    written, draw = blind.written(claim), Random(0)
+    for place, style in enumerate(FILLS):
+        more = {size.name: 1 + place % 3 for size in claim.sizes if size.equation is None and size.name not in sizes}
+        point = blind.filled(claim, {**more, **sizes}, values, draw, style, written)
+        if point is not None:
+            yield point
+        if not more and all(variable.random or variable.name in values for variable in claim.variables):
+            return
+
+
+def _escapes(claim: Claim, found: Finding) -> bool:
+    """Whether |f|/|g| grows along the engine's ray, or is infinite at its point."""
+    assert isinstance(claim.relation, Bounded)
+    ray: dict[str, tuple[int, int]] = {}
+    for name, text in found.witness:
+        match = RAY.fullmatch(text)
+        if match and claim.size(name) is not None:
+            factor, exponent, fixed = match.groups()
+            ray[name] = (int(fixed), 0) if fixed else (int(factor or 1), int(exponent or 1))
+    free = [size.name for size in claim.sizes if size.equation is None]
+    full = {name: ray.get(name, (1, 0)) for name in free}
+    ratios = _along(claim, full)
+    if ratios is None:
+        return False
+    orders = ("O", "Omega") if claim.relation.order == "Theta" else (claim.relation.order,)
+    up, down = _grows(ratios, GROWS), _grows([1 / r if r != 0 else r.pos_inf() for r in ratios], GROWS)
+    return ("O" in orders and up) or ("Omega" in orders and down)
+
+
+def _grows(ratios: list[Any], factor: float) -> bool:
+    if not ratios[-1].is_finite():
+        return not ratios[-1].is_nan()
+    return all(bool(b > a * factor) for a, b in pairwise(ratios))
+
+
+def _along(claim: Claim, ray: Mapping[str, tuple[int, int]]) -> list[Any] | None:
+    """|f|/|g| at three steps of a ray; None where the ray leaves the claim."""
+    ctx.prec = BITS
+    found = []
+    for t in STEPS:
+        try:
+            value = judge.ratio(claim, {name: factor * t**exponent for name, (factor, exponent) in ray.items()})
+        except (judge.Undefined, judge.Unclear, judge.Misfit, judge.Outside, judge.Turned, OverflowError):
+            return None
+        if value is None:
+            return None
+        found.append(value)
+    return found
+
+
+def _growing(claim: Claim) -> str | None:
+    """A ray, found blindly, along which a bound that was proved is left behind."""
+    assert isinstance(claim.relation, Bounded)
+    draw, free = Random(claim.seed or 0), [size.name for size in claim.sizes if size.equation is None]
+    orders = ("O", "Omega") if claim.relation.order == "Theta" else (claim.relation.order,)
+    ends = time.process_time() + SHARE * claim.budget
+    for _ in range(POINTS):
+        ray = {name: (draw.choice((1, 1, 2, 3)), draw.choice((0, 0, 1, 1, 2, 3))) for name in free}
+        ratios = _along(claim, ray)
+        if ratios is not None:
+            turned = [1 / r if r != 0 else r.pos_inf() for r in ratios]
+            if ("O" in orders and _grows(ratios, STAYS)) or ("Omega" in orders and _grows(turned, STAYS)):
+                return ", ".join(f"{name}={factor}*t^{exponent}" for name, (factor, exponent) in ray.items())
+        if time.process_time() > ends:
+            break
+    return None
+
+
+def _disagreement(claim: Claim, found: Finding, seen: str) -> Finding:
+    """Inconclusive, with what each side said."""
+    said = f"{found.engine} says {found.verdict}: {found.detail} [{found.grade}]"
+    return Finding(
+        "inconclusive",
+        "disagreement",
+        f"the judge disagrees ({seen}); {said}",
+        engine="judge",
+        numbers=(("engine", said), ("judge", seen), ("claim", claim.statement), ("seed", str(claim.seed))),
+    )
+
+
+def _where(sizes: Mapping[str, int], values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    shown = [(name, str(size)) for name, size in sizes.items()]
+    for name, entries in values.items():
+        texts = [str(entry) for entry in entries]
+        shown.append((name, texts[0] if len(texts) == 1 else f"({','.join(texts)})"))
+    return tuple(shown)
+
+
+def _text(sizes: Mapping[str, int], values: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in _where(sizes, values))

@@ -1,0 +1,79 @@
+"""What may be undefined on one side of an identity only: quotients, roots, logarithms, powers."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from likewise.claims.algebra.coordinates import Coordinates
+from likewise.claims.algebra.questions import Question
+from likewise.claims.algebra.signs import Expressions, of_assumptions, of_names
+from likewise.claims.language.tree import Binary, Call, Negative, Node, Number, Text, children
+from likewise.claims.verdict import Undecided
+
+Doubt = tuple[str, Node]  # zero, negative or not positive: the expression that must not be so
+
+
+def one_sided(asked: Question) -> list[Doubt]:
+    """What may be undefined on one side of an == and not on the other, as far as signs tell."""
+    reader = Expressions(of_names(asked), of_assumptions(asked))
+    found: list[Doubt] = []
+    for left, comparison, right in zip(asked.chain.terms, asked.chain.comparisons, asked.chain.terms[1:], strict=False):
+        if comparison == "==":
+            sides = [set(_doubts(side, reader)) for side in (left, right)]
+            found += sorted(sides[0] ^ sides[1], key=str)
+    return found
+
+
+def _doubts(node: Node, reader: Expressions) -> Iterator[Doubt]:
+    for child in children(node):
+        yield from _doubts(child, reader)
+    match node:
+        case Binary("/", _, right):
+            yield from (("zero", factor) for factor in _factors(right) if 0 in reader.of(factor))
+        case Binary("^", base, exponent):
+            yield from _powers(base, exponent, reader)
+        case Call("sqrt" | "log" as function, _):
+            (argument,) = children(node)
+            wrong = {-1} if function == "sqrt" else {-1, 0}
+            if wrong & set(reader.of(argument)):
+                yield "negative" if function == "sqrt" else "not positive", argument
+
+
+def _powers(base: Node, exponent: Node, reader: Expressions) -> Iterator[Doubt]:
+    value = constant(exponent)
+    signs = set(reader.of(base))
+    if value is None:
+        if signs - {1}:
+            yield "not positive", base
+    elif value.denominator > 1 and -1 in signs:
+        yield "negative", base
+    elif value < 0 and 0 in signs:
+        yield from (("zero", factor) for factor in _factors(base) if 0 in reader.of(factor))
+
+
+def constant(node: Node) -> Fraction | None:
+    """The value of an expression of numbers alone, as far as that is a fraction."""
+    try:
+        value = Coordinates({}).evaluate(node).scalar
+    except (Undecided, ArithmeticError, IndexError):
+        return None
+    return value if isinstance(value, Fraction) else None
+
+
+def _factors(node: Node) -> Iterator[Node]:
+    """What must be 0 somewhere for a product to be 0."""
+    match node:
+        case Number():
+            return
+        case Negative(operand) | Call("sqrt" | "abs", (operand,)) if not isinstance(operand, Text):
+            yield from _factors(operand)
+        case Binary("*", left, right):
+            yield from _factors(left)
+            yield from _factors(right)
+        case Binary("/", left, _):
+            yield from _factors(left)
+        case Binary("^", base, _):
+            yield from _factors(base)
+        case Call("norm" | "sqnorm", (operand,)) if not isinstance(operand, Text):
+            yield Call("sqnorm", (operand,))
+        case _:
+            yield node

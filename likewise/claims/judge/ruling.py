@@ -1,0 +1,147 @@
+"""What a claim is worth at one point: its sets, its assumptions, its relation."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+from flint import arb, ctx, fmpq
+
+from likewise.claims.judge.chance import RandomPoint
+from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, rational, still
+from likewise.claims.judge.point import Point, boxed
+from likewise.claims.language.claim import Between, Bounded, Claim, Compares, HasShape, Integers, OneOf, Variable
+from likewise.claims.language.tree import names
+
+LARGEST = 10**400  # value of a size that is no axis
+PRECISIONS = (64, 256, 1024)  # bits
+Ruling = Literal["true", "false", "undefined", "outside", "unclear", "doubtful"]
+
+
+def complete(claim: Claim, sizes: Mapping[str, int]) -> dict[str, int]:
+    """All sizes: those that an equation gives follow from the others; Outside if one is no whole number above 0."""
+    found = dict(sizes)
+    for _ in claim.sizes:
+        for size in claim.sizes:
+            if size.equation is not None and names(size.equation) <= found.keys():
+                try:
+                    value = Point(claim, found, {}).whole(size.equation, LARGEST)
+                except Undefined as reason:
+                    raise Outside(str(reason)) from None
+                if found.setdefault(size.name, value) != value:
+                    raise Outside(f"{size.name} is not {size.equation}")
+    if any(size.name not in found for size in claim.sizes):
+        raise Unclear("a size without a value")
+    if any(value < 1 for value in found.values()):
+        raise Outside("a size below 1")
+    return found
+
+
+def belongs(variable: Variable, value: np.ndarray) -> bool:
+    """Whether every entry is in the variable's set."""
+    for entry in value.reshape(-1):
+        match variable.kind:
+            case Integers(lowest, highest):
+                whole = isinstance(entry, fmpq) and entry.q == 1
+                if not whole or (lowest is not None and entry < lowest) or (highest is not None and entry > highest):
+                    return False
+            case OneOf(values):
+                if not any(entry == rational(other) for other in values):
+                    return False
+            case Between(lowest, highest):
+                if not (entry >= rational(lowest) and entry <= rational(highest)):
+                    return False
+    return True
+
+
+def cell_values(claim: Claim) -> dict[str, np.ndarray]:
+    """Cited numbers: balls over what their rounding leaves open; an == without a tolerance takes them as printed."""
+    relation = claim.relation
+    printed = isinstance(relation, Compares) and relation.within is None and "==" in relation.chain.comparisons
+    found = {}
+    for name, cell in claim.source.cells if claim.source else ():
+        middle = rational(cell.value)
+        ball = arb(middle) + arb(0, arb(rational(cell.half_unit)).upper())
+        found[name] = boxed(middle if printed else ball)
+    return found
+
+
+def place(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any], lying: bool = False) -> Point:
+    """The point with these sizes and entries (row by row); Outside if something is not in its set."""
+    point = RandomPoint(claim, complete(claim, sizes), cell_values(claim), lying)
+    arrays = dict(point.values)
+    for variable in claim.variables:
+        if not variable.random and variable.name in values:
+            shape, entries = point.shape(variable), list(values[variable.name])
+            if len(entries) != prod(shape):
+                raise Outside(f"{variable.name} has {len(entries)} entries, not {prod(shape)}")
+            array = boxed(entries, shape)
+            if not belongs(variable, array):
+                raise Outside(f"{variable.name} is not in its set")
+            arrays[variable.name] = array
+    return replace(point, values=arrays)
+
+
+def rule(
+    claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any], precisions: tuple[int, ...] = PRECISIONS
+) -> Ruling:
+    """What a comparison, or a shape, is worth at a point; `values` maps names to lists of fmpq, row by row."""
+    found: Ruling = "unclear"
+    for bits in precisions:
+        ctx.prec = bits
+        found = _ruled(claim, sizes, values)
+        if found not in ("unclear", "doubtful"):
+            break
+    return found
+
+
+def _ruled(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) -> Ruling:
+    for lying in (False, True):
+        assumed: Ruling = "doubtful"  # what an error means until the assumptions are known to be true
+        try:
+            point = place(claim, sizes, values, lying)
+            for assumption in claim.assumptions:
+                truth = point.truth(assumption)
+                if truth != "true":
+                    return "doubtful" if truth == "unclear" else "outside"
+            assumed = "unclear"
+            if isinstance(claim.relation, HasShape):
+                return _shaped(point, claim.relation)
+            if not isinstance(claim.relation, Compares):
+                return "unclear"
+            return point.truth(claim.relation.chain, claim.relation.within)
+        except Turned:
+            continue
+        except Outside:
+            return "outside"
+        except (Misfit, Unclear, RecursionError, OverflowError):
+            return assumed
+    return "doubtful"
+
+
+def ratio(claim: Claim, sizes: Mapping[str, int]) -> "arb | None":
+    """|f|/|g| of `f in O(g)` at sizes that the claim allows; infinite where g is 0 and f is not; None outside."""
+    relation = claim.relation
+    assert isinstance(relation, Bounded)
+    assert not isinstance(relation.quantity, str)
+    point = place(claim, sizes, {})
+    if any(point.truth(assumption) != "true" for assumption in claim.assumptions):
+        return None
+    f, g = (arb(still(point.value(side).array.reshape(-1)[0])) for side in (relation.quantity, relation.bound))
+    if g == 0:
+        return None if f == 0 else arb.pos_inf()
+    return abs(f) / abs(g)
+
+
+def _shaped(point: Point, relation: HasShape) -> Ruling:
+    try:
+        found = point.value(relation.body)
+    except Misfit:
+        return "false"
+    except Undefined:
+        return "undefined"
+    wanted = tuple(point.whole(dim) for dim in relation.dims)
+    shape = found.array.shape
+    alone = set(wanted) <= {1} and set(shape) <= {1}
+    return "true" if shape == wanted or alone or (found.line and wanted == (found.array.size,)) else "false"

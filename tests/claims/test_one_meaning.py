@@ -1,0 +1,159 @@
+"""One meaning for all engines: each class of statements that engines once read differently, with claims of its own."""
+
+from dataclasses import replace
+
+import pytest
+
+from likewise.claims import engines
+from likewise.claims.agreement import agreed
+from likewise.claims.language.parser import parse
+from likewise.claims.verdict import Finding
+
+
+def verdict(text: str) -> Finding:
+    return engines.decide(replace(parse(text), seed=7))
+
+
+def answers(text: str) -> str:
+    found = verdict(text)
+    assert found.grade != "disagreement", found.detail
+    return found.verdict
+
+
+VECTORS = "given: q, k in R^D\n"
+NUMBERS = "given: x, y in R\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (NUMBERS + "f(a) = a + y\ng(y) = 2*f(y)\nassert: g(3) == 2*(3 + y)", "holds"),
+        (NUMBERS + "f(a) = a + y\ng(y) = 2*f(y)\nassert: g(3) == 12", "refuted"),
+        (VECTORS + "score(x) = dot(x, k)\ntwice(k) = 2*score(k)\nassert: twice(q) == 2*dot(q, k)", "holds"),
+        (VECTORS + "score(x) = dot(x, k)\ntwice(k) = 2*score(k)\nassert: twice(q) == 2*sqnorm(q)", "refuted"),
+        ("given: x, s in R\nassume: s > 0\nz(a) = a/s\nw(s) = z(s)\nassert: w(x) == x/s", "holds"),
+        ("given: x, s in R\nassume: s > 0\nz(a) = a/s\nw(s) = z(s)\nassert: w(x) == 1", "refuted"),
+    ],
+)
+def test_definitions_do_not_capture(text: str, wanted: str) -> None:
+    assert answers(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("given: x, y in R^2\nassert: max(x, y) == max(max(x), max(y))", "refuted"),
+        ("given: x, y in R^2\nassert: sum(max(x, y)) >= sum(x)", "holds"),
+        ("given: x, y in R^2\nassert: sum(max(x, y)) >= max(x) + max(y)", "refuted"),
+        ("given: x, y in R^3\nassert: max(x, y) + min(x, y) == x + y", "holds"),
+        ("given: x in R^2\nassert: max(x, 0) == relu(x)", "holds"),
+        ("given: x in R^2\nassert: max(x, 0) == max([x, 0])", "refuted"),
+        ("given: x in R^2\nassume: max(x, 0) == 0\nassert: sum(x) <= 0", "holds"),
+    ],
+)
+def test_max_of_arrays_is_entry_by_entry(text: str, wanted: str) -> None:
+    assert answers(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("sizes: N\nassert: -N^2 in O(N)", "refuted"),
+        ("sizes: N\nassert: -N in O(N)", "holds"),
+        ("sizes: N\nassert: N in O(-N^2)", "holds"),
+        ("sizes: N, D\nassert: N - N*D in O(N)", "refuted"),
+        ("sizes: N, D\nassert: N*D - N^2 in O(N*D)", "refuted"),
+        ("sizes: N, D\nassert: N*D - N^2 in O(N*D + N^2)", "holds"),
+        ("sizes: N\nassert: -N^2 in Omega(N)", "holds"),
+        ("sizes: N\nassert: -N in Theta(N)", "holds"),
+    ],
+)
+def test_orders_are_of_absolute_values(text: str, wanted: str) -> None:
+    assert answers(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("given: x[n, d], W[d, m]; b in R^m\nassert: x @ W + b has shape [n, m]", "holds"),
+        ("given: x[n, d], W[d, m]; b in R^n\nassert: x @ W + b has shape [n, m]", "refuted"),
+        ("given: x[b, t, d]; g in R^d\nassert: x*g has shape [b, t, d]", "holds"),
+        ("given: x[n, d], y[1, d]\nassert: x + y has shape [n, d]", "holds"),
+        ("given: x[n, d], y[n, 1]\nassert: x - y has shape [n, d]", "holds"),
+        ("given: A in R^(2, 3); b in R^3\nassert: (A + b)[2, 3] == A[2, 3] + b[3]", "holds"),
+        ("given: A in R^(2, 3); b in R^3\nassert: (A + b)[1, 2] == A[1, 2] + b[1]", "refuted"),
+        ("assert: [[1, 2], [3, 4]] @ [1, 1] == [3, 7]", "holds"),
+        ("assert: [[1, 2], [3, 4]][1, 2] == 2", "holds"),
+        ("assert: tr([[1, 2], [3, 4]]) == 4", "refuted"),
+    ],
+)
+def test_arrays_broadcast_as_in_torch_and_nested_brackets_are_matrices(text: str, wanted: str) -> None:
+    assert answers(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "seen"),
+    [
+        ("given: x in R\nassert: log(x^2) == 2*log(x)", "refuted", "x=-1"),
+        ("given: x in R\nassert: sqrt(x)^2 == x", "refuted", "undefined"),
+        ("given: x in R\nassert: x*(x - 7/3)/(x - 7/3) == x", "refuted", "x=7/3"),
+        ("given: x, y in R\nassert: (x^2 - y^2)/(x - y) == x + y", "refuted", "undefined"),
+        ("given: q in R^D\nassert: sqnorm(q/norm(q)) == 1", "refuted", "q=(0)"),
+        ("given: x in R\nassume: x > 0\nassert: log(x^2) == 2*log(x)", "holds", ""),
+        ("given: x in R\nassume: x >= 0\nassert: sqrt(x)^2 == x", "holds", ""),
+        ("given: x, y in R\nassert: x/y - 1/y == (x - 1)/y", "holds", "where"),
+    ],
+)
+def test_an_identity_needs_both_sides_defined_on_the_stated_set(text: str, wanted: str, seen: str) -> None:
+    found = verdict(text)
+    assert found.verdict == wanted, found.detail
+    assert seen in found.detail
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x in R\nassume: x^2 < 0\nassert: x == 3",
+        "given: x in R\nassume: sin(x) > 1\nassert: x > 5",
+        "sizes: N, D\nassume: N > D^2; N < D\nassert: N == 7",
+        "sizes: N, D\nassume: N*D <= 6; N >= 3; D >= 3\nassert: N == D",
+        "given: w ~ N(0, 1); x in R\nassume: E[w^2] < 1\nassert: x == x",
+        "given: x in R\nassume: exp(x) < 0\nassert: x + 1 > x",
+        "given: q in R^D\nassume: norm(q) < 0\nassert: sum(q) == sum(q)",
+    ],
+)
+def test_impossible_assumptions_prove_nothing(text: str) -> None:
+    found = verdict(text)
+    assert found.verdict == "inconclusive", found
+    assert "satisf" in found.detail or "not exist" in found.detail
+
+
+def test_an_error_of_an_engine_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(claim: object) -> Finding:
+        raise TypeError("a fault")
+
+    monkeypatch.setattr(engines, "engines_for", lambda claim: (broken,))
+    found = verdict("given: x in R\nassert: x == x")
+    assert (found.verdict, found.grade) == ("inconclusive", "disagreement")
+    assert "TypeError: a fault" in found.detail
+    monkeypatch.undo()
+    assert verdict("sizes: N, D\nassume: N == sqrt(D)\nassert: N <= D").grade != "disagreement"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("given: x in R\nassert: x^2 >= x", Finding("holds", "proved", "", "wrong")),
+        ("given: q, k in R^D\nassert: dot(q, k) == sum(q)", Finding("holds", "proved", "", "wrong")),
+        ("given: x in R\nassert: x^2 >= 0", Finding("refuted", "exact witness", "", "wrong", (("x", "1"),))),
+        ("given: x in [0, 1]\nassert: x <= 1", Finding("refuted", "exact witness", "", "wrong", (("x", "2"),))),
+        ("sizes: N\nassert: N^2 in O(N)", Finding("holds", "proved", "", "wrong")),
+        ("sizes: N\nassert: N in O(N^2)", Finding("refuted", "exact witness", "", "wrong", (("N", "t"),))),
+        ("given: w ~ N(0, 1)\nassert: E[w^4] == 2", Finding("holds", "proved", "", "wrong")),
+        ("given: s ~ Rademacher(2)\nassert: P[sum(s) == 0] == 1/2", Finding("refuted", "exact witness", "", "wrong")),
+    ],
+)
+def test_a_wrong_finding_is_a_disagreement(text: str, said: Finding) -> None:
+    found = agreed(replace(parse(text), seed=3), said)
+    assert (found.verdict, found.grade) == ("inconclusive", "disagreement")
+    assert dict(found.numbers).keys() == {"engine", "judge", "claim", "seed"}
