@@ -205,6 +205,19 @@ def test_ctrl_c_in_the_control_can_be_resumed(
     assert "v2-v1" in capsys.readouterr().out
 
 
+def test_the_end_says_how_well_it_does(faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(faces), *base(tmp_path, "--steps", "1")) == 0
+    assert "11 images of 4 identities, 1 steps\nNothing was held out to measure VAL on; --held-out 0.2" in (
+        capsys.readouterr().out
+    )
+    assert run(str(faces), *base(tmp_path, "--steps", "1", "--people", "2", "--overwrite")) == 0
+    assert "VAL was not measured: too few pairs in 4 images of 2 identities that it was not trained on (the" in (
+        capsys.readouterr().out
+    )
+    assert run("digits", *base(tmp_path, "--steps", "1", "--people", "7", "--size", "8x8", "--overwrite")) == 0
+    assert "% at FAR 0.001 on 533 images of 3 classes that it was not trained on" in capsys.readouterr().out
+
+
 def test_the_first_identities_can_be_trained_on(
     faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,6 +285,9 @@ def test_a_classifier_knows_its_classes_and_what_it_has_not_seen(
     assert (
         run("digits", *small, "--objective", "classifier", "--steps", "3", "--snapshots", "1,2", "--out", str(out)) == 0
     )
+    shown = capsys.readouterr().out
+    assert "Trained on 1,438 images of 10 classes, 3 steps\naccuracy  " in shown
+    assert "% on 359 images that it was not trained on (20% of every class held out, by the hash" in shown
     halves, found = open_halves("digits", held_out=0.2), load_classifier(out)
     assert found.classes == tuple("0123456789")
     assert found.trained_on == halves.train.fingerprint

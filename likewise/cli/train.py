@@ -44,8 +44,11 @@ def train(
         typer.Option(help="What is learned: embeddings, or a classifier for `depth` and `exits`."),
     ] = "triplet",
     held_out: Annotated[
-        float, typer.Option(help="Of data without a test half: the part that a classifier does not see.")
-    ] = 0.2,
+        float | None,
+        typer.Option(
+            help="Part not trained on: of the images for a classifier (0.2 unless given), else of the identities."
+        ),
+    ] = None,
     fold: Annotated[int, typer.Option(min=0, help="Which such part, from 0; no two share an image.")] = 0,
     snapshots: Annotated[str, typer.Option(metavar="N,N,...", help="After so many steps, write the network too.")] = "",
     steps: Annotated[int | None, typer.Option(min=1, help="How many batches; 1000 unless given.")] = None,
@@ -228,7 +231,9 @@ def _show(result: "JobResult", as_json: bool) -> None:
     else:
         _list_skipped(result.skipped, beside(out, "skipped.txt"))
         if result.fitted.trained.finished:
-            print(f"Trained on {len(some):,} images of {len(some.identities):,} identities, {facts['steps']:,} steps")
+            noun = "classes" if plan.objective != "triplet" or small_images({"data": result.job.data}) else "identities"
+            print(f"Trained on {len(some):,} images of {len(some.identities):,} {noun}, {facts['steps']:,} steps")
+            print(_measured(result, noun))
             print(f"network   {out}\nlog       {facts['log']}\npicture   {picture}")
         else:
             total = plan.head_steps + plan.steps
@@ -237,6 +242,21 @@ def _show(result: "JobResult", as_json: bool) -> None:
             show_versions(result.versions, str(out))
     if result.control and not result.control.trained.finished:
         print("Stopped in the control; the same command with --resume goes on.", file=sys.stderr)
+
+
+def _measured(result: "JobResult", noun: str) -> str:
+    """How the network does on what was held out, in one line."""
+    found = result.held_out
+    if found is None and result.plan.objective == "classifier":
+        return "Nothing was held out, so accuracy was not measured"
+    if found is None:
+        return "Nothing was held out to measure VAL on; --held-out 0.2 does that to a fifth of the identities"
+    if found.accuracy is not None:
+        return f"accuracy  {found.accuracy:.1%} on {found.images:,} images that it was not trained on ({found.what})"
+    where = f"{found.images:,} images of {found.identities:,} {noun} that it was not trained on ({found.what})"
+    if found.val is None:
+        return f"VAL was not measured: too few pairs in {where}"
+    return f"VAL       {found.val:.1%} at FAR {found.far:g} on {where}"
 
 
 def _show_failure(error: Exception, out: Path, *, drawn: bool) -> None:

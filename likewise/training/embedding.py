@@ -45,7 +45,7 @@ def embed_examples(
     require_count("embed_examples", "size", size)
     device = next(network.parameters()).device
     ready = for_inference(network)
-    vectors = [torch.zeros(0, network.embedding_dim, device=device)]
+    vectors: list[Tensor] = []
     rows: list[Tensor] = [torch.zeros(0, dtype=torch.int64)]
     skipped: list[Skipped] = []
     steps = in_order(len(some), size)
@@ -58,7 +58,8 @@ def embed_examples(
         skipped += batch.skipped
         progress((batch.step + 1) / len(steps), "embedding images")
     found = torch.cat(rows)
-    return Embedded(torch.cat(vectors), some.labels[found], found, tuple(skipped))
+    whole = torch.cat(vectors) if vectors else torch.zeros(0, network.embedding_dim, device=device)
+    return Embedded(whole, some.labels[found], found, tuple(skipped))
 
 
 def images_at_once(network: Network, preparation: Preparation) -> int:

@@ -1,17 +1,19 @@
-"""A whole training job in one call: open the data, train, compare with an older version. `likewise train` is this."""
+"""A whole training job in one call: open the data, train, measure on held-out data, compare with an older version."""
 
+import hashlib
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from likewise.checks import require
-from likewise.data import Examples, Skipped, is_lfw, lfw_protocol, open_examples, open_halves
-from likewise.metric import Versions
+from likewise.data import Examples, Skipped, has_halves, is_lfw, lfw_protocol, open_examples, open_halves
+from likewise.metric import Versions, all_pairs
 from likewise.networks import Saved, load_network
 from likewise.progress import Progress, silent
 from likewise.training.checkpoints import Record, require_unlocked
+from likewise.training.embedding import embed_examples
 from likewise.training.fitting import Fitted, Plan, beside, fit, unfinished
 from likewise.training.ranks import Ranks
 from likewise.training.upgrading import (
@@ -24,7 +26,8 @@ from likewise.training.upgrading import (
     unseen,
 )
 
-STEPS, EMBEDDING_DIM, NETWORK = 1000, 128, "nns2"  # unless given
+STEPS, EMBEDDING_DIM, NETWORK, HELD_OUT = 1000, 128, "nns2", 0.2  # unless given
+FARS = 1e-3, 1e-2, 1e-1  # of VAL on held-out data: the smallest that three different pairs can show
 
 
 class Interrupted(RuntimeError):
@@ -36,13 +39,14 @@ class Job:
     """Everything that `run_job` is asked for. Fields that `Plan` has, too, mean the same there.
 
     data: as in `likewise.data.open_examples`. people: "all", a number (the first so many), or of LFW "view1" or
-    "without-fold-3". held_out, fold: as in `likewise.data.open_halves`, for a classifier. network, embedding_dim: those
-    of `start` or `harmonic_with` unless given, else nns2 and 128. steps or epochs: 1000 steps unless given.
-    harmonic_with: an older network, or a .npz of its vectors, with which new vectors must stay comparable. start: a
-    network to begin with. head_steps: a quarter of the steps unless given, if there are both. compare: data of other
-    identities, on which old and new versions are compared, and a control without the old one. workers: processes that
-    read images, at most 2 unless given. every, snapshots, resume: as in `fit`. overwrite: replace what another run has
-    left at `out`, which is refused otherwise.
+    "without-fold-3". held_out, fold: for a classifier, as in `likewise.data.open_halves`; for embeddings the share of
+    identities that is not trained on, none unless given. network, embedding_dim: those of `start` or `harmonic_with`
+    unless given, else nns2 and 128. steps or epochs: 1000 steps unless given. harmonic_with: an older network, or a
+    .npz of its vectors, with which new vectors must stay comparable. start: a network to begin with. head_steps: a
+    quarter of the steps unless given, if there are both. compare: data of other identities, on which old and new
+    versions are compared, and a control without the old one. workers: processes that read images, at most 2 unless
+    given. every, snapshots, resume: as in `fit`. overwrite: replace what another run has left at `out`, which is
+    refused otherwise.
 
     >>> Job("faces/", network="nn4", objective="classes").place
     PosixPath('faces-nn4-classes.safetensors')
@@ -51,7 +55,7 @@ class Job:
     data: str
     out: Path | None = None
     people: str = "all"
-    held_out: float = 0.2
+    held_out: float | None = None
     fold: int = 0
     network: str | None = None
     embedding_dim: int | None = None
@@ -121,16 +125,57 @@ class Job:
         hint = "Choose another name, or replace it with --overwrite."
         require(not used, "train", "out", "not be that of another run", repr(str(used[0])) if used else None, hint)
 
-    def open(self) -> Examples:
-        """The examples to train on."""
-        held_out = self.held_out if self.objective == "classifier" else 0.0
-        examples = open_halves(self.data, held_out=held_out, fold=self.fold).train if held_out else None
-        return people_of(self.data, examples or open_examples(self.data), self.people)
+    def open(self) -> "Parts":
+        """The examples to train on, and others to measure by, as far as there are any."""
+        if self.objective == "classifier":
+            halves = open_halves(
+                self.data, held_out=HELD_OUT if self.held_out is None else self.held_out, fold=self.fold
+            )
+            train = people_of(self.data, halves.train, self.people)
+            test = halves.test if self.people == "all" else halves.test.of(train.identities)
+            return Parts(train, test.numbered_by(train.identities) if len(test) else None, halves.how)
+        whole = open_examples(self.data)
+        train = people_of(self.data, whole, self.people)
+        if self.held_out:
+            names = held_out_identities(train.identities, self.held_out, self.fold)
+            return Parts(train.without(names), train.of(names), f"{self.held_out:.0%} of the identities")
+        if self.people == "view1":
+            return Parts(train, whole.of(lfw_protocol(self.data).test_people), "the test people of LFW's View 1")
+        if len(train) < len(whole):
+            return Parts(train, whole.without(train.identities), "the identities that --people leaves out")
+        if has_halves(Path(self.data)):
+            return Parts(train, open_examples(self.data, split="test"), "the test half of the data set")
+        return Parts(train, None, "nothing")
+
+
+class Parts(NamedTuple):
+    """Examples to train on, examples to measure by, and what was held out, in words."""
+
+    train: Examples
+    held_out: Examples | None
+    how: str
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How a network does on examples that it was not trained on.
+
+    accuracy: of a classifier. val: of embeddings, the share of same pairs accepted at a FAR over all pairs, as in
+    `likewise.metric.all_pairs`; `likewise evaluate` has its errors and thresholds. It is None where there are too few
+    pairs to show a FAR of 0.1.
+    """
+
+    what: str
+    images: int
+    identities: int
+    accuracy: float | None = None
+    val: float | None = None
+    far: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class JobResult:
-    """What a job has made. control, versions: of a comparison with an older version."""
+    """What a job has made. control, versions: of a comparison with an older version. held_out: None if nothing was."""
 
     job: Job
     plan: Plan
@@ -138,6 +183,7 @@ class JobResult:
     fitted: Fitted
     control: Fitted | None = None
     versions: Versions | None = None
+    held_out: HeldOut | None = None
 
     @property
     def finished(self) -> bool:
@@ -165,6 +211,7 @@ class JobResult:
             "seconds": sum(record.seconds for record in self.records),
             "images": len(self.examples),
             "identities": len(self.examples.identities),
+            "held_out": asdict(self.held_out) if self.held_out else None,
             "checkpoint": str(beside(self.job.place, "checkpoint")),
             "log": str(beside(self.job.place, "jsonl")),
             "skipped": [file._asdict() for file in self.skipped],
@@ -189,7 +236,7 @@ def run_job(
     require(not job.compare or job.harmonic_with is not None, "train", "compare", "go with harmonic_with", job.compare)
     older = open_older(job.harmonic_with) if job.harmonic_with else None
     start = load_network(job.start) if job.start else None
-    examples = job.open()
+    examples, unseen_ones, how = job.open()
     others = unseen(open_examples(job.compare), examples) if job.compare else None
     if older and others:
         require_comparable(older, others, far=job.far)
@@ -220,7 +267,28 @@ def run_job(
     if older and others and control and control.trained.finished and Ranks.here().writes:
         tell = hooks.vectors(0.96, 1.0, "comparing")
         versions = compare_fitted(fitted, older, others, control=control, far=job.far, workers=workers, progress=tell)
-    return JobResult(job, plan, examples, fitted, control, versions)
+    held_out = None
+    if unseen_ones and fitted.trained.finished and Ranks.here().writes:
+        tell, classifier = hooks.vectors(1.0, 1.0, "measures"), plan.objective == "classifier"
+        held_out = measure(fitted, unseen_ones, how, classifier=classifier, workers=workers, progress=tell)
+    return JobResult(job, plan, examples, fitted, control, versions, held_out)
+
+
+def measure(
+    fitted: Fitted, examples: Examples, how: str, *, classifier: bool, workers: int = 0, progress: Progress = silent
+) -> HeldOut:
+    """Accuracy of a classifier, or VAL of embeddings, on held-out examples."""
+    found = embed_examples(fitted.network, fitted.preparation, examples, workers=workers, progress=progress)
+    sizes = found.labels.bincount()
+    facts = how, len(found.labels), int((sizes > 0).sum())
+    if classifier and len(found.labels):
+        right = found.vectors.argmax(1).cpu() == found.labels
+        return HeldOut(*facts, accuracy=right.double().mean().item())
+    different = (int(sizes.sum()) ** 2 - int(sizes.square().sum())) // 2
+    far = next((far for far in FARS if different * far >= 3 * (1 - 1e-9)), None)
+    if far is None or int(sizes.max()) < 2:
+        return HeldOut(*facts)
+    return HeldOut(*facts, val=all_pairs(found.vectors, found.labels, far=far).val, far=far)
 
 
 @dataclass(frozen=True)
@@ -252,6 +320,21 @@ class _Hooks:
                 raise Interrupted(f"train: interrupted while {name} were made; the same job with resume goes on.")
 
         return tell
+
+
+def held_out_identities(identities: Sequence[str], share: float, fold: int = 0) -> list[str]:
+    """A share of the identities, in the order of the SHA-256 of their names; no two folds share one.
+
+    >>> held_out_identities(("Ann", "Bo", "Cy", "Di", "Ed"), 0.4)
+    ['Cy', 'Di']
+    """
+    require(0 < share < 1, "train", "held_out", "be from 0 to below 1", share)
+    count = round(share * len(identities))
+    enough = count >= 2 and len(identities) - count >= 2 and (fold + 1) * count <= len(identities)
+    rule = f"leave two identities or more of {len(identities)} on each side"
+    require(enough, "train", "held_out", rule, f"{count} in fold {fold}")
+    order = sorted(identities, key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest())
+    return sorted(order[fold * count : (fold + 1) * count])
 
 
 def people_of(data: str, examples: Examples, people: str) -> Examples:
