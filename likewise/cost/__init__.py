@@ -1,7 +1,7 @@
 """Any function or module to exact counts: parameters, multiply-adds, traffic and memory, and how they grow."""
 
 from likewise.cost.counting import Cost, Operation, cost
-from likewise.cost.growth import BreakEven, Growth, NotPolynomial, break_even, cost_polynomial
+from likewise.cost.growth import BreakEven, Growth, NotPolynomial, Step, break_even, cost_polynomial, cost_steps
 from likewise.cost.operations import Uncounted
 
 __all__ = [
@@ -10,8 +10,10 @@ __all__ = [
     "Growth",
     "NotPolynomial",
     "Operation",
+    "Step",
     "Uncounted",
     "break_even",
     "cost",
     "cost_polynomial",
+    "cost_steps",
 ]

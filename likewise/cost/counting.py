@@ -3,10 +3,11 @@
 import functools
 import gc
 import inspect
+import linecache
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class Operation:
     live: int
     place: str  # file and line of the program
     path: int = field(repr=False, compare=False)  # the same for every turn of a loop
+    source: str = field(default="", repr=False, compare=False)  # the text of that line, where it can be read
 
 
 @dataclass(frozen=True)
@@ -205,16 +207,17 @@ class _Counter(TorchDispatchMode):
         self.alive = [storage for storage in self.alive if not storage.reference.expired()]
         traffic = sum(count for _, count in [*known.reads, *known.writes])
         live = sum(storage.elements for storage in self.alive)
-        place, path = self.where()
+        place, path, source = self.where()
         copies = traffic if known.copies else 0
-        self.operations.append(Operation(name, known.macs, known.elementwise, traffic, copies, live, place, path))
+        counts = (known.macs, known.elementwise, traffic, copies, live)
+        self.operations.append(Operation(name, *counts, place, path, source))
 
-    def where(self) -> tuple[str, int]:
-        """The line of the program that runs, and a number that tells its path of calls from others."""
+    def where(self) -> tuple[str, int, str]:
+        """The line of the program that runs, a number that tells its path of calls from others, and its text."""
         calls = _calls()[: -self.depth]
         own = [(file, line) for file, line, _ in calls if not file.startswith(NOT_THE_PROGRAM)]
         place = f"{Path(own[0][0]).name}:{own[0][1]}" if own else ""
-        return place, hash(tuple(calls))
+        return place, hash(tuple(calls)), linecache.getline(*own[0]).strip() if own else ""
 
     def pack(self, tensor: Tensor) -> tuple[Any, ...]:
         """Note what autograd keeps, and let it go: `saved` counts it, `peak` does not."""
@@ -230,10 +233,7 @@ class _Counter(TorchDispatchMode):
         """The sums of a run that gave these results."""
         leaving = {self.address(tensor) for tensor in results}
         given = sum(storage.elements for storage in self.storages.values() if not storage.inside)
-        operations = tuple(
-            Operation(o.name, o.macs, o.elementwise, o.traffic, o.copies, o.live + given, o.place, o.path)
-            for o in self.operations
-        )
+        operations = tuple(replace(operation, live=operation.live + given) for operation in self.operations)
         return Cost(
             params=params,
             macs=sum(operation.macs for operation in operations),

@@ -1,16 +1,17 @@
 """How a cost grows: exact polynomials in the sizes of a program, and the length from which one program costs less."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 from likewise.checks import refuse, require, require_choice
-from likewise.cost.counting import Cost, cost
+from likewise.cost.counting import Cost, Operation, cost
 from likewise.polynomial import Polynomial, interpolate
 
 QUANTITIES = ("params", "macs", "elementwise", "traffic", "fused_traffic", "copies", "peak", "saved")
+STEP_QUANTITIES = ("macs", "elementwise", "traffic")
 START = 2  # the smallest size of a run; at 1 axes vanish and operations are spared
 HOLD_OUTS = 4
 HIGHEST = 4  # degree in one size
@@ -18,6 +19,7 @@ MOST_RUNS = 2_000
 
 Point = tuple[int, ...]
 Series = Mapping[Point, int]
+Event = tuple[str, int]  # the name of an operation and its path: one step of a program
 
 
 class NotPolynomial(ValueError):
@@ -110,7 +112,57 @@ def cost_polynomial(
     sizes, quantities = tuple(sizes), tuple(quantities)
     for quantity in quantities:
         require_choice("cost_polynomial", "quantities", quantity, QUANTITIES)
-    runs = _Runs(make, sizes)
+    fitted, grid = _grown(_Runs(make, sizes), quantities)
+    peaks = {"peak": undominated(fitted["peak"])} if "peak" in fitted else {}
+    return Growth(sizes, {**fitted, **peaks}, grid, HOLD_OUTS)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of a program, all turns of a loop together, and what it costs as polynomials in the sizes."""
+
+    operation: str
+    place: str  # file and line of the program
+    source: str  # the text of that line
+    macs: Polynomial
+    elementwise: Polynomial
+    traffic: Polynomial
+
+
+def cost_steps(make: Callable[..., Any], sizes: Iterable[str]) -> tuple[Step, ...]:
+    """Which step costs what: the operations of a program in their order, each with its exact polynomials.
+
+    They add up to those of `cost_polynomial`, and `make` is the same.
+
+    >>> import torch
+    >>> def attention(N, D, M):
+    ...     return lambda q, k, v: (q @ k.T).softmax(-1) @ v, torch.empty(N, D), torch.empty(N, D), torch.empty(N, M)
+    >>> for step in cost_steps(attention, ["N", "D", "M"]):
+    ...     print(step.operation, step.macs.text("NDM"), step.elementwise.text("NDM"))
+    mm N^2*D 0
+    _softmax 0 N^2
+    mm N^2*M 0
+    """
+    runs = _Runs(make, tuple(sizes))
+    first = {_event(operation): operation for operation in reversed(runs((START,) * len(runs.sizes)).operations)}
+    counts = [(event, quantity) for event in reversed(first) for quantity in STEP_QUANTITIES]
+    fitted, _ = _grown(runs, counts)
+    if any({_event(operation) for operation in found.operations} != first.keys() for found in runs.done.values()):
+        refuse("cost_steps", "make", "run the same steps at every size", "others", error=NotPolynomial)
+    return tuple(
+        Step(
+            operation.name.split(".")[1],  # aten.mm.default
+            operation.place,
+            operation.source,
+            *(fitted[event, quantity][0] for quantity in STEP_QUANTITIES),
+        )
+        for event, operation in reversed(first.items())
+    )
+
+
+def _grown(runs: "_Runs", quantities: Sequence[Any]) -> tuple[dict[Any, tuple[Polynomial, ...]], int]:
+    """Polynomials of each quantity, of the least degrees that the larger runs confirm, and the runs of the grid."""
+    sizes = runs.sizes
     degrees = [1] * len(sizes)
     confirm = [tuple(6 + (2 * i + 3 * j) % 7 for j in range(len(sizes))) for i in range(HOLD_OUTS)]
     while True:
@@ -120,8 +172,7 @@ def cost_polynomial(
         fitted = {quantity: _fit(several, sizes, degrees) for quantity, several in series.items()}
         wrong = [quantity for quantity in quantities if not _agree(fitted[quantity], series[quantity], sizes, confirm)]
         if not wrong:
-            peaks = {"peak": undominated(fitted["peak"])} if "peak" in fitted else {}
-            return Growth(sizes, {**fitted, **peaks}, len(grid), HOLD_OUTS)
+            return fitted, len(grid)
         degrees = _raised(degrees, runs, wrong)
 
 
@@ -137,9 +188,12 @@ class _Runs:
             self.done[point] = cost(*self.make(**dict(zip(self.sizes, point, strict=True))))
         return self.done[point]
 
-    def series(self, quantity: str, points: list[Point]) -> list[Series]:
-        """A quantity at every point; of a peak, what is alive after each event of the program."""
+    def series(self, quantity: "str | tuple[Event, str]", points: list[Point]) -> list[Series]:
+        """A quantity at every point, or that of one step; of a peak, what is alive after each event of the program."""
         costs = {point: self(point) for point in points}
+        if not isinstance(quantity, str):
+            step, name = quantity
+            return [{point: _of_step(found, step, name) for point, found in costs.items()}]
         if quantity != "peak":
             return [{point: getattr(found, quantity) for point, found in costs.items()}]
         timelines = {point: _timeline(found) for point, found in costs.items()}
@@ -160,6 +214,14 @@ def _timeline(found: Cost, by_place: bool = False) -> dict[Any, int]:
     return live or {"inputs": found.peak}
 
 
+def _event(operation: Operation) -> Event:
+    return operation.name, operation.path
+
+
+def _of_step(found: Cost, step: Event, quantity: str) -> int:
+    return sum(getattr(operation, quantity) for operation in found.operations if _event(operation) == step)
+
+
 def _fit(several: list[Series], sizes: tuple[str, ...], degrees: list[int]) -> tuple[Polynomial, ...]:
     return tuple(
         interpolate(lambda at, values=values: values[tuple(at.values())], sizes, degrees, START) for values in several
@@ -174,7 +236,7 @@ def _agree(fitted: tuple[Polynomial, ...], several: list[Series], sizes: tuple[s
     )
 
 
-def _raised(degrees: list[int], runs: _Runs, wrong: list[str]) -> list[int]:
+def _raised(degrees: list[int], runs: _Runs, wrong: list[Any]) -> list[int]:
     """One more for each size along which a quantity, the others at their smallest, has a higher degree."""
     raised = list(degrees)
     for axis, degree in enumerate(degrees):
@@ -188,7 +250,7 @@ def _raised(degrees: list[int], runs: _Runs, wrong: list[str]) -> list[int]:
         raised = [degree + 1 for degree in degrees]
     if max(raised) > HIGHEST:
         rule = f"be polynomials of degree at most {HIGHEST} in each of {', '.join(runs.sizes)}"
-        refuse("cost_polynomial", "counts", rule, f"others for {', '.join(wrong)}", error=NotPolynomial)
+        refuse("cost_polynomial", "counts", rule, f"others for {', '.join(map(str, wrong))}", error=NotPolynomial)
     return raised
 
 

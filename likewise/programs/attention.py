@@ -1,7 +1,8 @@
 """Attention as the coursework writes it: plain programs whose costs claims speak of.
 
 Letters: N positions, D the width of q and k, M of v, R random directions; for one step of decoding b sequences, n
-positions in the cache, h heads of width k, d the width of the model. torch is imported by what runs, not by who lists.
+positions in the cache, h heads with queries and keys of width k and values of width v, d the width of the model. torch
+is imported by what runs, not by who lists.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def softmax(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
-    """softmax(q k') v, with all N x N weights."""
-    return (q @ k.T).softmax(dim=-1) @ v
+    """softmax(q k' / sqrt(D)) v, with all N x N weights."""
+    return (q @ k.T / q.shape[-1] ** 0.5).softmax(dim=-1) @ v
 
 
 def softmax_online(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
@@ -27,7 +28,7 @@ def softmax_online(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
     total = q.new_zeros(len(q))
     out = q.new_zeros(len(q), v.shape[1])
     for key, value in zip(k, v, strict=True):
-        logits = q @ key
+        logits = q @ key / q.shape[-1] ** 0.5
         larger = largest.maximum(logits)
         shrink = (largest - larger).exp()
         weights = (logits - larger).exp()
@@ -35,6 +36,24 @@ def softmax_online(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
         out = out * shrink[:, None] + weights[:, None] * value
         largest = larger
     return out / total[:, None]
+
+
+def causal_softmax(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
+    """softmax(q k' / sqrt(D)) v where position i sees positions 1 to i: all N x N weights, later ones masked."""
+    later = q.new_ones(len(q), len(k)).triu(diagonal=1)
+    scores = q @ k.T / q.shape[-1] ** 0.5
+    return scores.masked_fill(later == 1, -float("inf")).softmax(dim=-1) @ v
+
+
+def causal_softmax_streamed(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
+    """The same, one query at a time, with the weights of the positions that it sees."""
+    import torch
+
+    rows = []
+    for position, query in enumerate(q, start=1):
+        weights = (k[:position] @ query / q.shape[-1] ** 0.5).softmax(dim=0)
+        rows.append(weights @ v[:position])
+    return torch.stack(rows)
 
 
 def kernel(q: "Tensor", k: "Tensor", v: "Tensor") -> "Tensor":
@@ -92,19 +111,28 @@ def random_map(x: "Tensor", w: "Tensor") -> "Tensor":
     return torch.cat([angles.sin(), angles.cos()], dim=-1)
 
 
+def softmax_map(x: "Tensor", w: "Tensor") -> "Tensor":
+    """psi(x) = exp(|x|^2 / (2 sqrt(D))) phi(x), with phi = [sin(W x), cos(W x)] / sqrt(R).
+
+    The mean of psi(q).psi(k) is exp(q.k / sqrt(D)) for rows of W from N(0, I / sqrt(D)).
+    """
+    norms = (x * x).sum(dim=-1, keepdim=True)
+    return random_map(x, w) * ((norms / (2 * x.shape[-1] ** 0.5)).exp() / len(w) ** 0.5)
+
+
 def random_features(q: "Tensor", k: "Tensor", v: "Tensor", w: "Tensor") -> "Tensor":
-    """Attention through random Fourier features."""
-    return from_features(random_map(q, w), random_map(k, w), v)
+    """Softmax attention through random Fourier features."""
+    return from_features(softmax_map(q, w), softmax_map(k, w), v)
 
 
 def random_features_streamed(q: "Tensor", k: "Tensor", v: "Tensor", w: "Tensor") -> "Tensor":
     """The same, with the features of one position at a time."""
-    return streamed((random_map(row, w) for row in q), (random_map(row, w) for row in k), v, 2 * len(w))
+    return streamed((softmax_map(row, w) for row in q), (softmax_map(row, w) for row in k), v, 2 * len(w))
 
 
 def causal(q: "Tensor", k: "Tensor", v: "Tensor", w: "Tensor") -> "Tensor":
     """A position sees itself and what came before: prefix sums of phi(k)' v and of phi(k), all N of them kept."""
-    fq, fk = random_map(q, w), random_map(k, w)
+    fq, fk = softmax_map(q, w), softmax_map(k, w)
     states = (fk[:, :, None] * v[:, None, :]).cumsum(dim=0)
     normals = fk.cumsum(dim=0)
     return (fq[:, None, :] @ states)[:, 0] / (fq * normals).sum(dim=-1, keepdim=True)
@@ -118,7 +146,7 @@ def causal_streamed(q: "Tensor", k: "Tensor", v: "Tensor", w: "Tensor") -> "Tens
     normal = v.new_zeros(2 * len(w))
     rows = []
     for query, key, value in zip(q, k, v, strict=True):
-        fq, fk = random_map(query, w), random_map(key, w)
+        fq, fk = softmax_map(query, w), softmax_map(key, w)
         state = state + fk[:, None] * value
         normal = normal + fk
         rows.append(read_state(fq, state, normal))
@@ -167,16 +195,18 @@ def mha_step(
 ) -> tuple["Tensor", "Tensor", "Tensor"]:
     """One token, every head with keys and values of its own: the output, and the key and value for the cache.
 
-    Paper: Fast Transformer Decoding, arXiv 1911.02150, section 2.4. Differs: the token sees the n cached positions;
-    putting its own key and value there is left to who owns the cache.
+    Paper: Fast Transformer Decoding, arXiv 1911.02150, section 2.4. Differs: logits are divided by sqrt(k), which the
+    paper leaves to the projections; the token sees the n cached positions, and putting its own key and value there is
+    left to who owns the cache.
     """
     import torch
 
     q = torch.einsum("bd,hdk->bhk", x, wq)
-    key, value = torch.einsum("bd,hdk->bhk", x, wk), torch.einsum("bd,hdk->bhk", x, wv)
-    weights = torch.einsum("bhk,bhnk->bhn", q, keys).softmax(dim=-1)
-    out = torch.einsum("bhn,bhnk->bhk", weights, values)
-    return torch.einsum("bhk,hdk->bd", out, wo), key, value
+    key = torch.einsum("bd,hdk->bhk", x, wk)
+    value = torch.einsum("bd,hdv->bhv", x, wv)
+    weights = (torch.einsum("bhk,bhnk->bhn", q, keys) / q.shape[-1] ** 0.5).softmax(dim=-1)
+    out = torch.einsum("bhn,bhnv->bhv", weights, values)
+    return torch.einsum("bhv,hdv->bd", out, wo), key, value
 
 
 def mqa_step(
@@ -189,10 +219,11 @@ def mqa_step(
     import torch
 
     q = torch.einsum("bd,hdk->bhk", x, wq)
-    key, value = torch.einsum("bd,dk->bk", x, wk), torch.einsum("bd,dk->bk", x, wv)
-    weights = torch.einsum("bhk,bnk->bhn", q, keys).softmax(dim=-1)
-    out = torch.einsum("bhn,bnk->bhk", weights, values)
-    return torch.einsum("bhk,hdk->bd", out, wo), key, value
+    key = torch.einsum("bd,dk->bk", x, wk)
+    value = torch.einsum("bd,dv->bv", x, wv)
+    weights = (torch.einsum("bhk,bnk->bhn", q, keys) / q.shape[-1] ** 0.5).softmax(dim=-1)
+    out = torch.einsum("bhn,bnv->bhv", weights, values)
+    return torch.einsum("bhv,hdv->bd", out, wo), key, value
 
 
 def empty(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
@@ -210,12 +241,12 @@ def _qkvw(N: int, D: int, M: int, R: int) -> tuple[Any, ...]:
     return empty((N, D), (N, D), (N, M), (R, D))
 
 
-def _mha_step(b: int, n: int, h: int, k: int, d: int) -> tuple[Any, ...]:
-    return empty((b, d), (b, h, n, k), (b, h, n, k), *[(h, d, k)] * 4)
+def _mha_step(b: int, n: int, h: int, k: int, v: int, d: int) -> tuple[Any, ...]:
+    return empty((b, d), (b, h, n, k), (b, h, n, v), (h, d, k), (h, d, k), (h, d, v), (h, d, v))
 
 
-def _mqa_step(b: int, n: int, h: int, k: int, d: int) -> tuple[Any, ...]:
-    return empty((b, d), (b, n, k), (b, n, k), (h, d, k), (d, k), (d, k), (h, d, k))
+def _mqa_step(b: int, n: int, h: int, k: int, v: int, d: int) -> tuple[Any, ...]:
+    return empty((b, d), (b, n, k), (b, n, v), (h, d, k), (d, k), (d, v), (h, d, v))
 
 
 def _width(name: str) -> Callable[[int], int]:
@@ -245,8 +276,8 @@ def _quadratic_features(D: int) -> int:
 def _cache(name: str) -> Callable[..., int]:
     """Elements of the keys and values that a step reads."""
 
-    def count(b: int, n: int, h: int, k: int) -> int:
-        _, _, keys, values, *_ = program(name).make()(b=b, n=n, h=h, k=k, d=h * k)
+    def count(b: int, n: int, h: int, k: int, v: int) -> int:
+        _, _, keys, values, *_ = program(name).make()(b=b, n=n, h=h, k=k, v=v, d=h * k)
         return keys.numel() + values.numel()
 
     return count
@@ -256,6 +287,7 @@ def register_attention() -> None:
     """Give the programs of this file, and counts of their parts, names that claims can use."""
     register("attention.softmax", softmax, _qkv, {"streamed": softmax_online})
     register("attention.softmax_online", softmax_online, _qkv, {"streamed": softmax_online})
+    register("attention.causal_softmax", causal_softmax, _qkv, {"streamed": causal_softmax_streamed})
     register("attention.kernel", kernel, _qkv, {"streamed": kernel_streamed})
     register("attention.quadratic", quadratic, _qkv, {"streamed": quadratic_streamed})
     register("attention.random_features", random_features, _qkvw, {"streamed": random_features_streamed})
@@ -266,6 +298,7 @@ def register_attention() -> None:
     # Parts of these, of which claims speak alone.
     register("attention.project", project, lambda N, D, R: empty((N, D), (R, D)))
     register("attention.random_map", random_map, lambda N, D, R: empty((N, D), (R, D)))
+    register("attention.softmax_map", softmax_map, lambda N, D, R: empty((N, D), (R, D)))
     register("attention.scale_features", scale_features, lambda R: empty((2 * R,), ()))
     register("attention.draw_directions", draw_directions, lambda D, R: empty((R, D)))
     register("attention.read_state", read_state, lambda M, R: empty((2 * R,), (2 * R, M), (2 * R,)))

@@ -6,8 +6,8 @@ A line is `row verdict: claim -> part of the detail`; a conditional row stands h
 import re
 
 SHORT_FOR = {
-    "MQA": "of: attention.mqa_step | sizes: b, n, h, k, d = h*k",
-    "CACHE": "sizes: b, n, h, k",
+    "MQA": "of: attention.mqa_step | sizes: b, n, h, k, v = k, d = h*k",
+    "CACHE": "sizes: b, n, h, k, v",
     "SOFTMAX": "of: attention.softmax | sizes: N, D, M",
     "ONLINE": "of: attention.softmax_online | sizes: N, D, M",
     "SQUARE": "of: attention.quadratic | sizes: N, D, M | assume: M == D",
@@ -24,12 +24,12 @@ COUNTED = """
 35 holds: CACHE | assert: count(attention.mha_cache) == h*count(attention.mqa_cache) -> equal as polynomials
 36 holds: MQA | assert: cost in O(b*d^2 + b*n*d) -> mac
 37 refuted: CACHE, d = h*k | assert: b*d*k in O(b*d) -> b*k*d escapes along k=d=t, h=1 (ratio ~ t)
-38 holds: MQA | assert: cost in Theta(cost(attention.mha_step)) -> 2*b*h*k*d
+38 holds: MQA | assert: cost in Theta(cost(attention.mha_step)) -> b*h*k*d
 39 refuted: MQA | assert: traffic in O(d^2 + b*d + b*n) -> escapes along
-40 refuted: of: attention.mqa_cache | sizes: b, n, h, k | assert: count in O(b*n) -> 2*b*n*k escapes along k=t
-41 refuted: of: attention.mha_cache | sizes: b, n, h, k | assert: count in O(b*h*n) -> 2*b*n*h*k escapes along k=t
+40 refuted: of: attention.mqa_cache | sizes: b, n, h, k, v | assert: count in O(b*n) -> b*n*k escapes along k=t
+41 refuted: of: attention.mha_cache | sizes: b, n, h, k, v | assert: count in O(b*h*n) -> b*n*h*k escapes along k=t
 42 refuted: MQA | assert: traffic in O(d^2 + b*d + b*n*k) -> h <= k, or kernel: fused
-42 holds: MQA | assume: h <= k | assert: traffic in O(d^2 + b*d + b*n*k) -> 4*b*n*h
+42 holds: MQA | assume: h <= k | assert: traffic in O(d^2 + b*d + b*n*k) -> 6*b*n*h
 42 holds: MQA | kernel: fused | assert: traffic in O(d^2 + b*d + b*n*k) -> traffic =
 43 holds: CACHE | assert: count(attention.mha_cache) == h*count(attention.mqa_cache) -> equal as polynomials
 71 refuted: of: attention.read_state | sizes: N, M, R | assert: cost in Theta(N) -> escapes along

@@ -45,7 +45,7 @@ WITNESSES = {
     "row-16-narrow-values": "RuntimeError: shape '[2, 5, 4, 4]' is invalid for input of size 40",
     "row-27-one-line": "RuntimeError: shape '[2, 5, 4, 4]' is invalid for input of size 320",
     "row-30-order": "subscript d is 11 in x but 17 in W",
-    "row-42-traffic": "4*b*n*h escapes along b=n=h=d=t, k=1",
+    "row-42-traffic": "6*b*n*h escapes along b=n=h=d=t, k=1",
     "row-46-necessary": "n=1 s=(-1)",
     "row-47-one-positive": "n=2 s=(1,-1): sum(s) = 0",
     "row-50-disjoint": "M=2 a=(1,0) b=(0,1): 0 <= 0",

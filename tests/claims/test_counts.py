@@ -151,3 +151,13 @@ def test_percent_keeps_the_first_digit_that_says_something():
     assert percent(Fraction(1000001), Fraction(1000000)) == "0.0001%"
     assert percent(Fraction(9), Fraction(-10)) == "190%"
     assert percent(Fraction(7), Fraction(7)) == "0%"
+
+
+def test_elementwise_results_are_a_quantity() -> None:
+    exact = decide(parse("of: attention.softmax\nsizes: N, D, M\nassert: elementwise == 2*N^2"))
+    assert exact is not None
+    assert (exact.verdict, exact.detail) == ("holds", "2*N^2")
+    less = "assert: elementwise(attention.softmax) <= cost(attention.softmax)"
+    order = decide(parse(f"sizes: N, D, M\nunit: mac\n{less}"))
+    assert order is not None
+    assert order.verdict == "holds"

@@ -58,7 +58,8 @@ EXAMPLES = [
     Example(
         "rf-cost",
         f"{RANDOM_FEATURES}\nassert: cost in Theta(N*R*(D + M))",
-        "holds  rf-cost  4*N*M*R + 2*N*D*R + 2*N*R mac, 8*N*R + N*M + 2*R elementwise  [counted, 16+4 runs]",
+        "holds  rf-cost  4*N*M*R + 2*N*D*R + 2*N*R mac, "
+        "12*N*R + 2*N*D + N*M + 8*N + 2*R elementwise  [counted, 16+4 runs]",
     ),
     Example(
         "rf-short",
@@ -79,9 +80,9 @@ EXAMPLES = [
     ),
     Example(
         "mqa-traffic",
-        "of: attention.mqa_step\nsizes: b, n, h, k, d = h*k\nassert: traffic in O(d^2 + b*d + b*n*k)",
-        "refuted  mqa-traffic  4*b*n*h escapes along b=n=h=d=t, k=1 (ratio ~ t); "
-        "holds assuming n <= k, or h <= k, or kernel: fused  [counted, 32+4 runs]",
+        "of: attention.mqa_step\nsizes: b, n, h, k, v = k, d = h*k\nassert: traffic in O(d^2 + b*d + b*n*k)",
+        "refuted  mqa-traffic  6*b*n*h escapes along b=n=h=d=t, k=1 (ratio ~ t); "
+        "holds assuming n <= k, or h <= k, or kernel: fused  [counted, 64+4 runs]",
     ),
     Example(
         "mqa-wq",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from likewise.cost import BreakEven, NotPolynomial, Uncounted, break_even, cost, cost_polynomial
+from likewise.cost import BreakEven, NotPolynomial, Uncounted, break_even, cost, cost_polynomial, cost_steps
 from likewise.cost.growth import QUANTITIES, never_less, sign_changes, undominated
 from likewise.polynomial import Polynomial
 
@@ -161,3 +161,41 @@ def test_break_even_takes_the_other_sizes() -> None:
     assert break_even(10**30 * N, N**3, over="N").start == 10**15 + 1
     with pytest.raises(ValueError, match="break_even: at must give every size but N; got nothing for D, M"):
         break_even(linear, quadratic, over="N")
+
+
+def looped(N: int, D: int) -> tuple[Any, ...]:
+    def program(q: Tensor, k: Tensor) -> Tensor:
+        total = q.new_zeros(len(q))
+        for row in k:
+            total = total + (q @ row).exp()
+        return total
+
+    return program, torch.empty(N, D), torch.empty(N, D)
+
+
+@pytest.mark.parametrize(("make", "sizes"), [(attention, "NDM"), (looped, "ND")])
+def test_steps_add_up_to_the_whole(make: Any, sizes: str) -> None:
+    whole, steps = cost_polynomial(make, sizes), cost_steps(make, sizes)
+    for quantity in ("macs", "elementwise", "traffic"):
+        assert sum((getattr(step, quantity) for step in steps), Polynomial.constant(0)) == whole.of(quantity)
+
+
+def test_turns_of_a_loop_are_one_step_with_its_source() -> None:
+    filled, product, power, added = cost_steps(looped, "ND")
+    assert [step.operation for step in (filled, product, power, added)] == ["new_zeros", "mv", "exp", "add"]
+    assert product.macs.text("ND") == "N^2*D"
+    assert power.elementwise.text("ND") == added.elementwise.text("ND") == "N^2"
+    assert product.source == power.source == added.source == "total = total + (q @ row).exp()"
+    assert product.place.startswith("test_growth.py:")
+
+
+def test_products_on_one_line_are_steps_of_their_own() -> None:
+    assert [step.macs.text("NDM") for step in cost_steps(attention, "NDM")] == ["N^2*D", "0", "N^2*M"]
+
+
+def test_a_program_with_other_steps_at_other_sizes_has_no_table() -> None:
+    def make(n: int) -> tuple[Any, ...]:
+        return lambda x: x.exp() if n < 6 else x.sin(), torch.empty(n)
+
+    with pytest.raises(NotPolynomial):
+        cost_steps(make, "n")

@@ -49,10 +49,12 @@ NAMES = {
         "Growth",
         "NotPolynomial",
         "Operation",
+        "Step",
         "Uncounted",
         "break_even",
         "cost",
         "cost_polynomial",
+        "cost_steps",
     ],
     "likewise.data": [
         "Augmentation",

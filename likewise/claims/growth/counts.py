@@ -123,7 +123,7 @@ def _counter(name: str) -> Counted:
     """What a counter returns, as the polynomial of least degree that four larger sizes confirm."""
     count = programs()[name].count if name in programs() else None
     if count is None:
-        raise Undecided(f"{name} is no counter; ask for cost, traffic, params, peak or saved")
+        raise Undecided(f"{name} is no counter; ask for cost, elementwise, traffic, params, peak or saved")
     sizes = programs()[name].sizes
     larger = [{name: 6 + (2 * i + 3 * j) % 7 for j, name in enumerate(sizes)} for i in range(HOLD_OUTS)]
     for degree in range(1, HIGHEST + 1):

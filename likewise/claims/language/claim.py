@@ -6,7 +6,7 @@ from typing import Literal
 
 from likewise.claims.language.tree import PRECEDENCE, Chain, Comparison, Node, fraction_text, inside
 
-Quantity = Literal["cost", "traffic", "params", "peak", "saved", "count"]
+Quantity = Literal["cost", "elementwise", "traffic", "params", "peak", "saved", "count"]
 VerdictName = Literal["holds", "refuted", "inconclusive", "malformed"]
 CONVENTIONS = ("unit", "layout", "kernel", "memory")
 

@@ -28,7 +28,7 @@ from likewise.claims.language.tree import (
 )
 
 COMPARISONS: tuple[Comparison, ...] = ("==", "!=", "<", "<=", ">", ">=")
-QUANTITIES = ("cost", "traffic", "params", "peak", "saved", "count")
+QUANTITIES = ("cost", "elementwise", "traffic", "params", "peak", "saved", "count")
 ARITY = dict.fromkeys(FUNCTIONS, 1) | dict.fromkeys(["dot", "outer", "choose"], 2)
 MANY = {"max", "min", "ones", "zeros", "einsum"}
 DEEP = f"deeper than {DEPTH} levels"

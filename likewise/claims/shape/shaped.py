@@ -38,7 +38,7 @@ HALF = Polynomial.constant(Fraction(1, 2))
 TERMS = 200  # of a dim
 ONE = Polynomial.constant(1)
 EINSUM = re.compile(r"[A-Za-z,]*")
-QUANTITIES = frozenset({"cost", "traffic", "params", "peak", "saved", "count"})
+QUANTITIES = frozenset({"cost", "elementwise", "traffic", "params", "peak", "saved", "count"})
 ELEMENTWISE = frozenset({"abs", "sqrt", "exp", "log", "sin", "cos", "relu", "softmax"})
 
 
