@@ -35,7 +35,7 @@ from likewise.attention import (
     linear_attention,
     softmax_attention,
 )
-from likewise.reports.measuring import one_thread
+from likewise.tour.measuring import one_thread
 
 LENGTH, KEY_DIM, VALUE_DIM = 256, 32, 32
 WIDTHS = tuple(2**power for power in range(4, 12))

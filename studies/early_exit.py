@@ -37,11 +37,10 @@ from likewise.exits import (
     split_examples,
     train_exits,
 )
-from likewise.exits.losses import LOSSES
+from likewise.exits.observing import LOSSES
+from likewise.exits.study import Plan, Prepared, Settled, accuracy, measure_exits, place_heads, settle
 from likewise.files import write_whole
 from likewise.networks import Network
-from likewise.reports.exit_study import measure_exits
-from likewise.reports.exit_training import Plan, Prepared, Settled, accuracy, place_heads, settle
 from likewise.training import Cosine
 from studies.classifiers import (
     CLASSES,

@@ -18,10 +18,11 @@ from rich.progress import Progress
 
 from likewise.checks import require
 from likewise.files import write_whole
-from likewise.reports.combinations import BASELINE, MEAN, NOTHING, WIDEST
 from likewise.reports.facts import Facts, gather_facts
-from likewise.reports.learning import Recipe
-from likewise.reports.real_attention import (
+from likewise.text import percent, short
+from likewise.tour.combinations import BASELINE, MEAN, NOTHING, WIDEST
+from likewise.tour.learning import Recipe
+from likewise.tour.real_attention import (
     HALF,
     LOSS,
     STUDY,
@@ -30,7 +31,6 @@ from likewise.reports.real_attention import (
     Subject,
     measure_real_attention,
 )
-from likewise.text import percent, short
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "studies/results"

@@ -26,7 +26,7 @@ ROOMS_WITH_TENSORS = (
     "gallery",
     "difficulty",
     "exits",
-    "reports",
+    "tour",
 )
 
 # torch.empty and its kin give NaN (the largest value for integers), so that output nobody wrote cannot pass for right.

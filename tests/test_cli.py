@@ -36,8 +36,8 @@ def run(*arguments: str) -> int:
 @pytest.fixture
 def tour_module(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     """A tour that takes no time."""
-    module = types.ModuleType("likewise.reports.tour")
-    monkeypatch.setitem(sys.modules, "likewise.reports.tour", module)
+    module = types.ModuleType("likewise.tour")
+    monkeypatch.setitem(sys.modules, "likewise.tour", module)
     return module
 
 
@@ -98,7 +98,7 @@ def test_attention_draws_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_names_of_maps_are_those_of_the_library() -> None:
-    from likewise.reports.comparison import FEATURES
+    from likewise.attention.comparison import FEATURES
 
     assert get_args(FeatureName) == tuple(FEATURES)
 

@@ -109,7 +109,7 @@ def test_a_stopped_run_writes_nothing(
     def stop(*args: object, **more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("likewise.reports.exit_study.measure_exits", stop)
+    monkeypatch.setattr("likewise.exits.study.measure_exits", stop)
     assert run(model, *SMALL, "--folder", str(model.parent)) == 130
     assert "stopped, nothing was written; the same command goes on" in capsys.readouterr().err
     assert not (model.parent / "e.html").exists()

@@ -1,6 +1,7 @@
 """Attention: q, k, v -> values. Exact, by features, causal, streaming: the same function, computed differently."""
 
 from likewise.attention.cache import KeyValueCache
+from likewise.attention.comparison import Comparison, compare, compare_random
 from likewise.attention.diagnosing import diagnose
 from likewise.attention.diagnosis import Diagnosis
 from likewise.attention.exact import argmax_attention, kernel_attention, softmax_attention
@@ -16,6 +17,7 @@ from likewise.attention.state import LinearState
 __all__ = [
     "Argmax",
     "Attend",
+    "Comparison",
     "DenominatorWarning",
     "Diagnosis",
     "Elu",
@@ -44,6 +46,8 @@ __all__ = [
     "Taylor",
     "Truncated",
     "argmax_attention",
+    "compare",
+    "compare_random",
     "diagnose",
     "kernel_attention",
     "linear_attention",

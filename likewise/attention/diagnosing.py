@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Generator, Tensor
 
 from likewise.attention.diagnosis import Diagnosis, HeadDiagnosis, Measurement, advise
@@ -125,6 +128,45 @@ def diagnose(
         part = None if mask is None else mask[some]
         case = Case(q[some], k[some], v[some], part, causal, chosen, counted[some][:, chosen])
         return _measured(case, maps, windows, scale, wanted_error, held_out, progress)
+
+
+def diagnose_file(
+    path: Path,
+    *,
+    causal: bool = False,
+    wanted_error: float = 0.1,
+    exact_within: int | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Diagnosis:
+    """`diagnose` with its own maps on the tensors q, k, v and, if there is one, mask of a safetensors file."""
+    tensors = read_tensors(path)
+    return diagnose(
+        tensors["q"],
+        tensors["k"],
+        tensors["v"],
+        causal=causal,
+        mask=tensors.get("mask"),
+        wanted_error=wanted_error,
+        exact_within=exact_within,
+        generator=torch.Generator().manual_seed(seed),
+        progress=progress,
+    )
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """q, k, v (B, heads, positions, width) and perhaps mask (B, S); without the batch they are one entry of it."""
+    where = "attention diagnose"
+    try:
+        tensors = load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{where}: {path} must be a safetensors file; got {error}.") from error
+    missing = [name for name in ("q", "k", "v") if name not in tensors]
+    got = ", ".join(sorted(tensors)) or "none"
+    require(not missing, where, str(path), f"hold the tensors q, k and v (no {', '.join(missing)})", got)
+    if all(tensors[name].dim() == 3 for name in ("q", "k", "v")):
+        return {name: tensor[None] for name, tensor in tensors.items()}
+    return tensors
 
 
 def _measured(

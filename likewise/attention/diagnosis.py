@@ -1,9 +1,11 @@
 """What `diagnose` found: measurements of every head and map, and what they advise."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from likewise.attention.features import FeatureMap
+from likewise.files import finite
 from likewise.text import aligned
 
 REFUSAL = "do not linearise this head"
@@ -106,6 +108,11 @@ class Diagnosis:
         return f"{self.summary}\n{aligned(rows, left=(rows[0].index('map'), rows[0].index('linearise')))}"
 
     __repr__ = __str__
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it but the maps themselves, by name; numbers that are not finite are null."""
+        plain = {name: value for name, value in vars(self).items() if name not in ("maps", "heads")}
+        return finite({**plain, "heads": [asdict(head) for head in self.heads]})
 
     @property
     def summary(self) -> str:

@@ -69,7 +69,7 @@ def tour(
     as_json: Json = False,
 ) -> None:
     """Run every method on data that needs no download, and write one HTML page."""
-    from likewise.reports.tour import write_tour
+    from likewise.tour import write_tour
 
     with progress_bar() as progress:
         write_tour(out, progress)

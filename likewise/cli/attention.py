@@ -39,7 +39,7 @@ def attention(
     if context.invoked_subcommand is not None:
         _refuse_lost_options(context)
         return
-    from likewise.reports import compare_random
+    from likewise.attention import compare_random
 
     with progress_bar() as progress:
         result = compare_random(
@@ -105,9 +105,9 @@ def diagnose_heads(
     as_json: Json = False,
 ) -> None:
     """Say of every head what replacing softmax by features costs, and which map to take, if any."""
+    from likewise.attention.diagnosing import diagnose_file
     from likewise.files import require_place, write_whole
-    from likewise.reports.diagnosis import as_json as to_json
-    from likewise.reports.diagnosis import diagnose_file, diagnosis_picture
+    from likewise.reports import diagnosis_picture
 
     if picture is not None:
         require_place("attention diagnose", picture)
@@ -118,7 +118,7 @@ def diagnose_heads(
     if picture is not None:
         write_whole(picture, diagnosis_picture(result))
     if as_json:
-        print(json.dumps(to_json(result), allow_nan=False))
+        print(json.dumps(result.to_json(), allow_nan=False))
         return
     print(result)
     for head in result.heads:

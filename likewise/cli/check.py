@@ -61,7 +61,7 @@ def check(
         verdicts = check_claims(stated, seed=seed, budget=seconds, allow_code=allow_code, progress=progress)
     if annotate is not None:
         from likewise.files import write_whole
-        from likewise.reports.annotation import annotated
+        from likewise.review import annotated
 
         write_whole(annotate, annotated(text, stated, verdicts, title=Path(files[0]).name))
     if as_json:

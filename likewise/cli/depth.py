@@ -14,7 +14,7 @@ from likewise.cli.terminal import Json, examples, own_network, progress_bar
 
 if TYPE_CHECKING:
     from likewise.data import Halves
-    from likewise.reports.difficulty import DepthStudy, Subject
+    from likewise.difficulty.study import DepthStudy, Subject
 
 UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 DEPTH_EXAMPLES = examples(
@@ -47,8 +47,8 @@ def depth(
     the module and a likewise.data.Preparation. Options --again and --checkpoints may be given several times.
     """
     from likewise.difficulty import write_depth
+    from likewise.difficulty.study import plan_study, study_depth
     from likewise.files import require_place, write_whole
-    from likewise.reports.difficulty import plan_study, study_depth
 
     if out is not None:
         require_package("depth", "jinja2")
@@ -75,7 +75,7 @@ def depth(
     if csv is not None:
         write_depth(found.found, csv)
     if out is not None:
-        from likewise.reports.difficulty_page import depth_page
+        from likewise.reports import depth_page
 
         write_whole(out, depth_page(found))
     if as_json:
@@ -94,8 +94,8 @@ def _bytes(text: str) -> int:
 
 def _subject(text: str, data: str, train: str | None, held_out: float) -> "Subject":
     """A saved classifier with the half that it was trained on, if it is one of this data; or a user's own module."""
+    from likewise.difficulty.study import subject_of
     from likewise.networks import load_classifier
-    from likewise.reports.difficulty import subject_of
 
     if ".py:" not in text:
         saved = load_classifier(text)

@@ -239,8 +239,7 @@ def _show(
 ) -> None:
     if out is not None:
         from likewise.files import write_whole
-        from likewise.reports.evaluation import evaluation_page
-        from likewise.reports.facts import gather_facts
+        from likewise.reports import evaluation_page, gather_facts
 
         about = [("network", f"{saved.name}, {saved.hash[:12]}"), ("", gather_facts(()).day)]
         title = f"{model.name} on {some.title if some else Path(data).name}"

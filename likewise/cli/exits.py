@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from likewise.data import Halves, Preparation
     from likewise.exits import Splits
+    from likewise.exits.study import ExitStudy, Plan
     from likewise.networks import Network
-    from likewise.reports.exit_study import ExitStudy
-    from likewise.reports.exit_training import Plan
     from likewise.reports.facts import Facts
 
 STOPPED = 130  # as a shell says of Ctrl-C
@@ -72,11 +71,9 @@ def exits(
     all, and Ctrl-C leaves only what --folder keeps.
     """
     from likewise.exits import save_exits
-    from likewise.files import require_place
-    from likewise.reports.exit_page import exits_json, write_exits
-    from likewise.reports.exit_study import require_enough, study_exits
-    from likewise.reports.exit_training import Plan
-    from likewise.reports.facts import gather_facts
+    from likewise.exits.study import Plan, require_enough, study_exits
+    from likewise.files import require_place, write_whole
+    from likewise.reports import exits_json, exits_page, gather_facts
 
     require_package("exits", "jinja2")
     require_place("exits", out)
@@ -103,7 +100,8 @@ def exits(
         print(f"likewise: stopped, nothing was written{again}", file=sys.stderr)
         raise typer.Exit(STOPPED) from None
     study = replace(study, notes=remarks(halves, trained_on=found.trained_on, known=known, facts=facts))
-    write_exits(out, study, title=f"{found.name or model} on {halves.train.title}", facts=facts)
+    title = f"{found.name or model} on {halves.train.title}"
+    write_whole(out, exits_page(study, title=title, facts=facts))
     if save:
         options = {"channels": found.preparation.channels, "num_classes": len(found.classes)} if found.name else {}
         policy, preparation = study.controlled.policy, found.preparation

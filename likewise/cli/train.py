@@ -210,7 +210,7 @@ def _size(text: str | None) -> tuple[int, int] | None:
 def _draw(records: "Sequence[Record]", title: str, out: Path) -> Path:
     """The learning curve beside a network."""
     from likewise.files import write_whole
-    from likewise.reports.curves import learning_curve
+    from likewise.reports import learning_curve
     from likewise.training import beside
 
     picture = beside(out, "svg")

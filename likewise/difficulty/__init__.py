@@ -4,12 +4,11 @@ from likewise.difficulty.consistency import QUADRANTS, Consistency, Quadrants, d
 from likewise.difficulty.depth import iteration_learned, last_run_start, plan_depth, prediction_depth
 from likewise.difficulty.export import depth_csv, depth_json, read_depth, write_depth
 from likewise.difficulty.labelled import Labelled, labelled
-from likewise.difficulty.margins import input_margin, output_margin
 from likewise.difficulty.plan import LayerPlan, Plan
-from likewise.difficulty.probes import vote
 from likewise.difficulty.results import Curve, Depths, PredictionDepth, Reads
+from likewise.difficulty.sweep import vote
 from likewise.difficulty.taps import Tap, Taps
-from likewise.difficulty.traits import RankCorrelation, input_traits, rank_correlation
+from likewise.difficulty.traits import RankCorrelation, input_margin, input_traits, output_margin, rank_correlation
 
 __all__ = [
     "QUADRANTS",

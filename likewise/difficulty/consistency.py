@@ -103,10 +103,14 @@ class Quadrants:
         require(name in QUADRANTS, "Quadrants.of", "name", f"be one of {', '.join(map(repr, QUADRANTS))}", repr(name))
         return self.code == QUADRANTS.index(name)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many examples are in each quadrant."""
+        return dict(zip(QUADRANTS, self.code.bincount(minlength=len(QUADRANTS)).tolist(), strict=True))
+
     def __str__(self) -> str:
-        counts = self.code.bincount(minlength=len(QUADRANTS)).tolist()
         cuts = f"low: at most {self.train_cut:g} as training examples, {self.heldout_cut:g} held out"
-        return "\n".join([cuts, *(f"{count:>8,}  {name}" for name, count in zip(QUADRANTS, counts, strict=True))])
+        return "\n".join([cuts, *(f"{count:>8,}  {name}" for name, count in self.counts.items())])
 
 
 def quadrants(

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 import likewise
 from likewise.checks import require, require_count
-from likewise.difficulty.activations import Layout, layout_of, require_evaluation
-from likewise.difficulty.keeping import Keeping, described
+from likewise.difficulty.activations import Keeping, Layout, described, layout_of, require_evaluation
 from likewise.difficulty.labelled import Labelled, labelled
 from likewise.difficulty.plan import MAX_MEMORY, Plan, plan_layers
 from likewise.difficulty.results import Curve, Depths, PredictionDepth

@@ -87,6 +87,7 @@ def evaluate(
     return Evaluation(
         data=some.title,
         protocol=subject.protocol.title,
+        listed=isinstance(subject.protocol, Listed),
         images=len(subject.some),
         identities=len(subject.some.identities),
         mirror=mirror,

@@ -12,7 +12,6 @@ from likewise.files import finite
 from likewise.metric import Bootstrapped, ClusterScores, Roc, Threshold
 
 UNIT = "squared Euclidean distance"
-POINTS = 400  # of a curve that is written down
 
 
 @dataclass(frozen=True)
@@ -48,13 +47,15 @@ class Evaluation:
 
     independent: the FAR of `rates.threshold` if pairs were independent; interval: where `rates.limit` and its FAR might
     lie if they are not, from identities drawn anew. worst_same: the same pairs that are farthest apart;
-    worst_different: the others that are nearest. mirror: whether an embedding is that of an image and of its mirror
+    worst_different: the others that are nearest. listed: whether pairs were listed, instead of all pairs judged.
+    mirror: whether an embedding is that of an image and of its mirror
     image together. left_out: listed pairs, one of whose images could not be read. warnings: what limits the rates;
     every output shows them beside the rates.
     """
 
     data: str
     protocol: str
+    listed: bool
     images: int
     identities: int
     mirror: bool
@@ -72,10 +73,10 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON has it: a curve of at most POINTS points, and null for what is no number."""
+        """As JSON has it: a curve of few points, and null for what is no number."""
         plain = ("data", "protocol", "images", "identities", "mirror", "left_out")
         parts = ("rates", "independent", "interval", "templates", "clusters")
-        curve, shape = thinned(self.roc), self.histogram
+        curve, shape = self.roc.thinned(), self.histogram
         found = {
             **{name: getattr(self, name) for name in plain},
             "warnings": list(self.warnings),
@@ -89,14 +90,3 @@ class Evaluation:
             "skipped": [file._asdict() for file in self.skipped],
         }
         return finite(found)
-
-
-def thinned(roc: Roc, points: int = POINTS) -> Roc:
-    """The curve by fewer points, evenly spaced in the logarithm of FAR; the first and the last are kept."""
-    if len(roc.far) <= points:
-        return roc
-    place = roc.far.clamp(min=0.5 * roc.far[roc.far > 0].min()).log()
-    cell = ((place - place[0]) / (place[-1] - place[0]) * (points - 2)).long()
-    last = (cell[1:] != cell[:-1]).nonzero()[:, 0].tolist()  # of each cell the last, where VAL is highest
-    keep = sorted({0, *last, len(roc.far) - 1})
-    return Roc(roc.threshold[keep], roc.far[keep], roc.val[keep])

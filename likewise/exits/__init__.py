@@ -1,8 +1,5 @@
 """Where to stop, at what risk and what saving: heads on the way, and examples that leave when they are settled."""
 
-from likewise.exits.answer import Answer, exits_or_smaller, pareto
-from likewise.exits.clock import Clocked, clocked
-from likewise.exits.costs import ExitCosts, exit_costs
 from likewise.exits.criteria import (
     ClassMeans,
     Criterion,
@@ -11,10 +8,25 @@ from likewise.exits.criteria import (
     MaxProbability,
     Neighbours,
     Patience,
+    Policy,
     PredictedDepth,
     Seen,
 )
 from likewise.exits.early import EarlyExit, Head
+from likewise.exits.evaluating import (
+    Answer,
+    DepthByExit,
+    Evaluation,
+    ExitCosts,
+    GroupRisk,
+    Point,
+    depth_by_exit,
+    evaluate_exits,
+    exit_costs,
+    exits_or_smaller,
+    pareto,
+    trade_off,
+)
 from likewise.exits.exporting import ExportedExits, export_exits
 from likewise.exits.fitting import (
     fit_class_means,
@@ -23,16 +35,11 @@ from likewise.exits.fitting import (
     fit_temperatures,
     train_exits,
 )
-from likewise.exits.losses import Loss
-from likewise.exits.observing import Observed, observe
-from likewise.exits.paths import Path, common_path, matched_path
+from likewise.exits.observing import Loss, Observed, observe
 from likewise.exits.placement import Placement, suggest_placement
-from likewise.exits.policies import Policy
-from likewise.exits.risk import Controlled, Group, Method, Step, control_risk
-from likewise.exits.running import Always, Compaction, Never, Outcome
+from likewise.exits.risk import Controlled, Group, Method, Path, Step, common_path, control_risk, matched_path
+from likewise.exits.running import Always, Clocked, Compaction, Never, Outcome, Timings, clocked
 from likewise.exits.splits import Ledger, Role, Split, Splits, split_examples
-from likewise.exits.study import DepthByExit, Evaluation, GroupRisk, Point, depth_by_exit, evaluate_exits, trade_off
-from likewise.exits.timings import Timings
 from likewise.exits.weights import SavedExits, load_exits, save_exits
 
 __all__ = [

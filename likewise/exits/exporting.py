@@ -26,9 +26,8 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from likewise.checks import require
-from likewise.exits.chains import Segment
-from likewise.exits.early import EarlyExit
-from likewise.exits.policies import Policy
+from likewise.exits.criteria import Policy
+from likewise.exits.early import EarlyExit, Segment
 from likewise.exits.running import Always, Compaction, Outcome, run_exits
 from likewise.exits.weights import policy_facts, policy_of
 from likewise.networks.weights import load_tensors, save_tensors

@@ -10,9 +10,8 @@ from torch.nn import functional
 
 from likewise.checks import require, require_choice, require_count
 from likewise.data import Batch
-from likewise.exits.chains import evaluating
 from likewise.exits.criteria import ClassMeans, Neighbours, PredictedDepth
-from likewise.exits.early import EarlyExit
+from likewise.exits.early import EarlyExit, evaluating
 from likewise.exits.observing import SIZE
 from likewise.exits.splits import Fed, Split
 from likewise.training import Feed, Keep, Record, Schedule, Trained, train

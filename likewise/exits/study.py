@@ -1,203 +1,470 @@
-"""What leaving early gained and lost on test data, and what it could have."""
+"""Early exit or a smaller model? From a trained classifier to heads, thresholds with a guarantee, and an answer."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import copy
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import torch
-from jaxtyping import Bool, Float, Int64
-from torch import Tensor
+from jaxtyping import Int64
+from torch import Tensor, nn
 
-from likewise.checks import require
-from likewise.exits.costs import ExitCosts
-from likewise.exits.losses import LOSSES, Loss
-from likewise.exits.observing import Observed
-from likewise.exits.paths import Path
-from likewise.exits.policies import Policy
-from likewise.stats import upper_bound
+from likewise.checks import require, require_count
+from likewise.cost import cost
+from likewise.difficulty import Depths, Tap, prediction_depth
+from likewise.exits.criteria import MaxProbability, Policy
+from likewise.exits.early import EarlyExit, chain_of, pooled
+from likewise.exits.evaluating import (
+    Answer,
+    Clock,
+    DepthByExit,
+    Evaluation,
+    ExitCosts,
+    Point,
+    depth_by_exit,
+    evaluate_exits,
+    exit_costs,
+    exits_or_smaller,
+    trade_off,
+)
+from likewise.exits.fitting import fit_temperatures, train_exits
+from likewise.exits.observing import observe
+from likewise.exits.placement import Placement, suggest_placement
+from likewise.exits.risk import Controlled, control_risk, matched_path
+from likewise.exits.running import Clocked, Timings, clocked
+from likewise.exits.splits import Splits
+from likewise.networks.weights import weights_hash
+from likewise.progress import Progress, part, silent
+from likewise.stats import least_examples
+from likewise.training import Cosine, Keep, Logits, Record, train
+
+EVERY = 100  # steps between checkpoints
+SETTLED = (0.5, 0.9)  # of the training examples: where the groups of difficulty part
+SHARES = (0.0, 0.15), (0.15, 0.4), (0.4, 0.5), (0.5, 1.0)  # of the time: depth, heads, depth again, smaller networks
 
 
 @dataclass(frozen=True)
-class GroupRisk:
-    """The mean loss within a group; below `upper` in all groups at once, with certainty 1 - delta."""
+class Plan:
+    """What is promised, how heads are placed and trained, and what is timed.
 
-    group: int
-    count: int
-    risk: float
-    upper: float
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A policy on test data. shares: who leaves at each head, and at the end; macs: per example, heads included.
-
-    pays: for each head, whether it spares more than it costs: e / s > c_head / c_rest, where s is the share that comes
-    to it, e the share that leaves there, and c_rest what those would still spend on average.
+    risk, delta: as in `control_risk`. heads: at most. grid: as in `EarlyExit`. steps, rate, batch: of training, for the
+    heads and for every smaller network. joint: the body is trained with the heads, instead of left as it is. k:
+    neighbours of prediction depth; None leaves depth out, and heads stand evenly by cost. support, queries: how many
+    training examples, at most, depth compares with, and how many of their own depths place the heads. sizes, repeats:
+    of batches on the clock.
     """
 
-    policy: Policy
-    count: int
-    accuracy: float
-    full_accuracy: float
-    disagreement: float
-    harm: float
-    shares: tuple[float, ...]
-    macs: float
-    full_macs: int
-    pays: tuple[bool, ...]
-    groups: tuple[GroupRisk, ...]
+    risk: float = 0.01
+    delta: float = 0.05
+    heads: int = 3
+    grid: int = 1
+    steps: int = 300
+    rate: float = 5e-3
+    batch: int = 128
+    joint: bool = False
+    k: int | None = 30
+    support: int = 5000
+    queries: int = 1000
+    sizes: tuple[int, ...] = (32, 256)
+    repeats: int = 5
+    seed: int = 0
 
-
-def evaluate_exits(
-    seen: Observed,
-    *,
-    policy: Policy,
-    costs: ExitCosts,
-    groups: Int64[Tensor, "N"] | None = None,
-    loss: Loss = "disagreement",
-    delta: float = 0.05,
-) -> Evaluation:
-    """Follow a policy on test data. Within groups the loss is bounded from above, each at delta / groups."""
-    where = "evaluate_exits"
-    require(seen.role == "test", where, "seen", "be observed on data for test", f"data for {seen.role}")
-    left = policy.exits(seen.scores)
-    spent = torch.tensor(costs.under(policy), dtype=torch.float64)
-    counts = left.bincount(minlength=len(spent))
-    loss_of, least = LOSSES[loss]
-    losses = loss_of(seen, left)
-    names = [] if groups is None else groups.unique().tolist()
-    found = []
-    for name in names:
-        some = losses[groups == name]
-        upper = upper_bound(((some - least) / (1 - least)).numpy(), delta=delta / len(names)) * (1 - least) + least
-        found.append(GroupRisk(name, len(some), some.mean().item(), upper))
-    return Evaluation(
-        policy=policy,
-        count=len(seen),
-        accuracy=_mean(seen.at(left).argmax(1) == seen.labels),
-        full_accuracy=_mean(seen.full == seen.labels),
-        disagreement=LOSSES["disagreement"][0](seen, left).mean().item(),
-        harm=LOSSES["harm"][0](seen, left).mean().item(),
-        shares=tuple((counts.double() / len(seen)).tolist()),
-        macs=spent[left].mean().item(),
-        full_macs=costs.full,
-        pays=tuple(_paying(counts, spent, costs, policy)),
-        groups=tuple(found),
-    )
-
-
-def _paying(
-    counts: Int64[Tensor, "exits"], spent: Float[Tensor, "exits"], costs: ExitCosts, policy: Policy
-) -> Iterator[bool]:
-    for head, own in enumerate(costs.heads):
-        coming, leaving, later = counts[head:].sum(), counts[head], counts[head + 1 :]
-        # Those who leave here would go on like those who do; if nobody does, to the end.
-        rest = (spent[head + 1 :] * later).sum() / later.sum() if later.sum() else spent[-1]
-        asked = (own + policy.criterion.macs(head)) * policy.needs(head)
-        yield bool(leaving * (rest - spent[head]) > asked * coming)
-
-
-@dataclass(frozen=True)
-class Point:
-    """One way to answer: how often it is right, and what it takes per example.
-
-    seconds, middle: the least and the median of measured times. early: the share of examples that left early.
-    """
-
-    name: str
-    accuracy: float
-    macs: float
-    seconds: float | None = None
-    middle: float | None = None
-    early: float | None = None
-
-
-def trade_off(seen: Observed, path: Path, *, costs: ExitCosts) -> tuple[Point, ...]:
-    """Accuracy against multiply-adds at every step of a path on test data: to be shown, not to be chosen from."""
-    require(seen.role == "test", "trade_off", "seen", "be observed on data for test", f"data for {seen.role}")
-    points = []
-    for number, thresholds in enumerate(path.steps, start=1):
-        policy = seen.policy(*thresholds)
-        left = policy.exits(seen.scores)
-        spent = torch.tensor(costs.under(policy), dtype=torch.float64)[left].mean().item()
-        points.append(Point(f"step {number}", _mean(seen.at(left).argmax(1) == seen.labels), spent))
-    return tuple(points)
+    def __post_init__(self) -> None:
+        for name in ("heads", "grid", "steps", "batch", "support", "queries", "repeats"):
+            require_count("Plan", name, getattr(self, name))
+        for name in ("risk", "delta"):
+            require(0 < getattr(self, name) < 1, "Plan", name, "be between 0 and 1", getattr(self, name))
 
 
 @dataclass(frozen=True, eq=False)
-class DepthByExit:
-    """Prediction depth against the exit taken.
+class Settled:
+    """Prediction depths of training, calibration and test examples, and the groups of difficulty, cut by the first.
 
-    table: examples of every depth (rows, the last one undefined) at every exit. wasted: segments gone beyond the first
-    exit at or behind the depth, and multiply-adds, on average over all. premature: shares that left before their depth
-    with another answer than the network's, where the network was right and where it was wrong. free_wins: left before
-    their depth with the network's answer, so that depth is no lower bound. overthinking: right at some head, wrong at
-    the end. oracles: mean multiply-adds if all left, by magic, at the first exit behind their depth, where the heads'
-    last run on the network's answer begins, or at the first right answer; headroom: (spent - oracle) / full.
+    heads: of the training examples again, by the neighbours in what a head would see. cuts: the depths up to which half
+    and nine tenths of the training examples are settled, if they ever are. support: how many training examples all were
+    compared with.
     """
 
-    table: Int64[Tensor, "depths exits"]
-    wasted: float
-    wasted_macs: float
-    premature_right: float
-    premature_wrong: float
-    free_wins: float
-    overthinking: float
-    oracles: dict[str, float]
-    headroom: dict[str, float]
+    layers: tuple[str, ...]
+    train: Depths
+    heads: Depths
+    calibration: Depths
+    test: Depths
+    cuts: tuple[int, ...]
+    support: int
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups, easiest first."""
+        return group_names(self.cuts, self.test.probes)
+
+    def group(self, depths: Int64[Tensor, "N"]) -> Int64[Tensor, "N"]:
+        """The number of each depth's group."""
+        return torch.bucketize(depths, torch.tensor(self.cuts, dtype=torch.int64))
 
 
-def depth_by_exit(
-    seen: Observed,
-    depths: Int64[Tensor, "N"],
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A classifier with trained heads, and what stands beside it.
+
+    alone: the test accuracy of the network as it came. smaller: trained networks by name.
+    """
+
+    exits: EarlyExit
+    costs: ExitCosts
+    temperatures: tuple[float, ...]
+    settled: Settled | None
+    placement: Placement | None
+    alone: float
+    smaller: Mapping[str, nn.Module]
+
+
+def prepare_exits(
+    network: nn.Module,
+    parts: Splits,
     *,
-    policy: Policy,
-    positions: tuple[int, ...],
-    costs: ExitCosts,
-) -> DepthByExit:
-    """Set the exits taken against prediction depths.
+    plan: Plan,
+    smaller: Mapping[str, nn.Module],
+    folder: Path | None = None,
+    progress: Progress = silent,
+) -> Prepared:
+    """Place heads, train them and the smaller networks, and fit temperatures on the selection split.
 
-    depths: 0 for the input up to positions[-1] + 1 for undefined. positions: the probe at which each exit stands, as
-    `EarlyExit.positions` has them where the probes are input, segments and softmax.
+    network: a classifier trained on parts.train, in evaluation mode; it is left as it was. smaller: new networks by
+    name, which are trained in place. folder: where training is kept, so that the same call goes on after a stop.
     """
-    where = "depth_by_exit"
-    require(len(depths) == len(seen), where, "depths", f"be one for each of {len(seen)} examples", len(depths))
-    last = positions[-1] + 1
-    fits = len(depths) == 0 or bool((depths.min() >= 0) & (depths.max() <= last))
-    require(fits, where, "depths", f"lie between 0 and {last}", depths.unique().tolist())
-    require(len(positions) == len(seen.logits), where, "positions", f"be one for each of {len(seen.logits)}", positions)
-    left, exits = policy.exits(seen.scores), len(positions)
-    at = torch.tensor(positions)
-    answers, full = seen.at(left).argmax(1), seen.full
-    settled = first_true(at[:, None] >= depths)
-    asked = torch.tensor(costs.leaving((True,) * len(costs.heads)), dtype=torch.float64)
-    spent = torch.tensor(costs.under(policy), dtype=torch.float64)[left].mean().item()
-    early, same = at[left] < depths, answers == full
-    right = seen.classes == seen.labels
-    # From its start on, a last run on the network's answer has no disagreement: count those that are still to come.
-    to_come = (seen.classes != full).int().flip(0).cumsum(0).flip(0)
-    choices = {"depth": settled, "head": first_true(to_come == 0), "correct": first_true(right)}
-    oracles = {name: asked[choice].mean().item() for name, choice in choices.items()}
-    return DepthByExit(
-        table=torch.bincount(depths * exits + left, minlength=(last + 1) * exits).reshape(last + 1, exits),
-        wasted=(at[left] - at[settled]).clamp(min=0).double().mean().item(),
-        wasted_macs=(asked[left] - asked[settled]).clamp(min=0).mean().item(),
-        premature_right=_mean(early & ~same & (full == seen.labels)),
-        premature_wrong=_mean(early & ~same & (full != seen.labels)),
-        free_wins=_mean(early & same),
-        overthinking=_mean(right[:-1].any(0) & ~right[-1]),
-        oracles=oracles,
-        headroom={name: (spent - oracle) / costs.full for name, oracle in oracles.items()},
+    steps = [part(progress, start, stop) for start, stop in SHARES]
+    alone = accuracy(network, parts.test.inputs, parts.test.labels)
+    settled = None if plan.k is None else settle(network, parts, plan=plan, progress=steps[0])
+    body = copy.deepcopy(network) if plan.joint else network
+    exits, placement = place_heads(body, parts.train.inputs[:2], settled, plan=plan)
+    train_exits(
+        exits,
+        parts.train.feed(size=plan.batch, seed=plan.seed),
+        steps=plan.steps,
+        body="joint" if plan.joint else "frozen",
+        schedule=Cosine(peak=plan.rate),
+        keep=_keep(folder, "heads", exits, parts, plan),
+        resume=True,
+        seed=plan.seed,
+        watch=_watch(steps[1], plan.steps, "heads"),
+    )
+    if settled is not None and plan.joint:  # of the body as it is now
+        settled = settle(exits.network, parts, plan=plan, progress=steps[2])
+    for number, (name, other) in enumerate(smaller.items()):
+        turn = part(steps[3], number / len(smaller), (number + 1) / len(smaller))
+        train_classifier(other, parts, plan=plan, name=name, folder=folder, progress=turn)
+    return Prepared(
+        exits,
+        exit_costs(exits, parts.train.inputs),
+        fit_temperatures(exits, parts.selection),
+        settled,
+        placement,
+        alone,
+        smaller,
     )
 
 
-def first_true(holds: Bool[Tensor, "exits N"]) -> Int64[Tensor, "N"]:
-    """The first exit where something holds, or else the end.
+def settle(network: nn.Module, parts: Splits, *, plan: Plan, progress: Progress = silent) -> Settled:
+    """Prediction depths at every segment, against a part of the training examples if there are many.
 
-    >>> first_true(torch.tensor([[False, False], [True, False], [True, False]]))
-    tensor([1, 2])
+    The depths that place the heads are found again from what a head sees of a segment, its mean over pixels: what is
+    settled for neighbours of all pixels need not be so for a head.
     """
-    return torch.cat([holds[:-1], torch.ones_like(holds[:1])]).int().argmax(0)
+    assert plan.k is not None
+    train, calibration, test = parts.train, parts.calibration, parts.test
+    support = train.take(_some(len(train), plan.support, plan.seed))
+    names = [name for name, _ in chain_of(network, None)]
+    ask = partial(
+        prediction_depth,
+        network,
+        (support.inputs, support.labels),
+        k=plan.k,
+        train_rows=_some(len(support), plan.queries, plan.seed).tolist(),
+        sample=0,
+    )
+    see = partial(pooled, grid=plan.grid)
+    held = torch.cat([calibration.inputs, test.inputs]), torch.cat([calibration.labels, test.labels])
+    steps = part(progress, 0.0, 0.8), part(progress, 0.8, 1.0)
+    raw = ask(held, layers=names, progress=steps[0])
+    seen = ask(None, layers=[Tap(name, select=see) for name in names], progress=steps[1])
+    assert raw.test is not None
+    share = raw.train.counts.cumsum(0) / len(raw.train)
+    cuts = sorted({int((share < settled).sum()) for settled in SETTLED} - {raw.train.probes})
+    ends = (0, len(calibration)), (len(calibration), len(raw.test))
+    of_calibration, of_test = (_between(raw.test, *each) for each in ends)
+    return Settled(raw.layers, raw.train, seen.train, of_calibration, of_test, tuple(cuts), len(support))
 
 
-def _mean(holds: Bool[Tensor, "N"]) -> float:
-    return holds.double().mean().item()
+def group_names(cuts: tuple[int, ...], last: int) -> tuple[str, ...]:
+    """Depths from one cut to the next, and to the last.
+
+    >>> group_names((0, 3), 9)
+    ('depth 0', 'depth 1 to 3', 'depth 4 to 9')
+    """
+    ends = zip((0, *(cut + 1 for cut in cuts)), (*cuts, last), strict=True)
+    return tuple(f"depth {low}" if low == high else f"depth {low} to {high}" for low, high in ends)
+
+
+def place_heads(
+    network: nn.Module, example: Tensor, settled: Settled | None, *, plan: Plan
+) -> tuple[EarlyExit, Placement | None]:
+    """Heads where the depths of training examples pay for them, or else evenly by cost."""
+    names = [name for name, _ in chain_of(network, None)][:-1]
+    everywhere = exit_costs(EarlyExit(network, example, heads=names, grid=plan.grid).eval(), example)
+    placement = None
+    if settled is not None:
+        head_cost = sum(everywhere.heads) / len(everywhere.heads)
+        costs = torch.tensor(everywhere.positions, dtype=torch.float64)
+        placement = suggest_placement(settled.heads.counts, costs, heads=plan.heads, head_cost=head_cost)
+        placement = placement if placement.positions else None  # no head would pay
+    if placement is None:
+        chosen = [names[place] for place in spread(everywhere, heads=plan.heads)]
+    else:
+        chosen = [names[position - 1] for position in placement.positions if position <= len(names)]
+    return EarlyExit(network, example, heads=chosen, grid=plan.grid, seed=plan.seed), placement
+
+
+def spread(costs: ExitCosts, *, heads: int) -> tuple[int, ...]:
+    """Segments behind which 1/(K+1), ..., K/(K+1) of all multiply-adds are done, as nearly as can be.
+
+    >>> spread(ExitCosts((10, 20, 30, 40, 0), (), ()), heads=2)  # 10, 30, 60, 100 are done; a third, two thirds
+    (1, 2)
+    """
+    done = costs.positions[1:-2]
+    wanted = [costs.full * number / (heads + 1) for number in range(1, heads + 1)]
+    return tuple(sorted({min(range(len(done)), key=lambda place: abs(done[place] - want)) for want in wanted}))
+
+
+def train_classifier(
+    network: nn.Module,
+    parts: Splits,
+    *,
+    plan: Plan,
+    name: str,
+    folder: Path | None = None,
+    progress: Progress = silent,
+) -> None:
+    """Train a network on the training split by cross-entropy; it ends in evaluation mode."""
+    train(
+        network,
+        Logits(),
+        parts.train.feed(size=plan.batch, seed=plan.seed),
+        steps=plan.steps,
+        schedule=Cosine(peak=plan.rate),
+        keep=_keep(folder, name, network, parts, plan),
+        resume=True,
+        seed=plan.seed,
+        watch=_watch(progress, plan.steps, name),
+    )
+    network.eval()
+
+
+def accuracy(network: nn.Module, inputs: Tensor, labels: Int64[Tensor, "N"], size: int = 256) -> float:
+    """How often the network gives the label."""
+    with torch.no_grad():
+        found = torch.cat([network(batch).argmax(1) for batch in inputs.split(size)])
+    return (found == labels).double().mean().item()
+
+
+def _some(count: int, most: int, seed: int) -> Int64[Tensor, "n"]:
+    """At most so many rows by chance, in order."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed))[:most].sort().values
+
+
+def _between(depths: Depths, start: int, stop: int) -> Depths:
+    rows, labels, predicted = (each[start:stop] for each in (depths.rows, depths.labels, depths.predicted))
+    sweep = {k: found[start:stop] for k, found in depths.sweep.items()}
+    return replace(depths, rows=rows - start, labels=labels, predicted=predicted, sweep=sweep)
+
+
+def _keep(folder: Path | None, name: str, start: nn.Module, parts: Splits, plan: Plan) -> Keep | None:
+    """Where a training is kept; one from other weights, on other data or by another plan is refused."""
+    if folder is None:
+        return None
+    settings = {
+        "name": name,
+        "start": weights_hash(start.state_dict(), {}),
+        "data": hashlib.sha256(parts.train.ids.numpy().tobytes()).hexdigest(),
+        **{key: getattr(plan, key) for key in ("grid", "steps", "rate", "batch", "joint", "seed")},
+    }
+    return Keep(folder / f"{name}.checkpoint", folder / f"{name}.jsonl", EVERY, settings)
+
+
+def _watch(progress: Progress, steps: int, name: str) -> Callable[[Record], None]:
+    return lambda record: progress((record.step + 1) / steps, f"training {name}, step {record.step + 1} of {steps}")
+
+
+RISKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # beside the one that is asked for
+WHOLE = "whole network"
+CLOCKS: tuple[Clock, Clock] = ("macs", "seconds")
+
+
+@dataclass(frozen=True, eq=False)
+class ExitStudy:
+    """Everything that was chosen and measured.
+
+    counts: examples for training, selection, calibration and test. ladder: policies promised at several risks, the one
+    asked for among them. path: accuracy against multiply-adds at every step of thresholds. networks: smaller ones and,
+    last, the whole. answers: by multiply-adds and by the clock. notes: what a reader must know of the data and of the
+    machine; every output shows them.
+    """
+
+    plan: Plan
+    counts: tuple[int, ...]
+    prepared: Prepared
+    controlled: Controlled
+    evaluation: Evaluation
+    against: DepthByExit | None
+    ladder: tuple[Point, ...]
+    path: tuple[Point, ...]
+    networks: tuple[Point, ...]
+    clock: Clocked
+    timings: Timings
+    answers: tuple[Answer, Answer]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"ExitStudy({self.chosen}, {self.whole})\n" + "\n".join(answer.text for answer in self.answers)
+
+    @property
+    def chosen(self) -> Point:
+        """The policy that was asked for."""
+        return next(point for point in self.ladder if point.name == risk_name(self.plan.risk))
+
+    @property
+    def whole(self) -> Point:
+        """The network without exits."""
+        return self.networks[-1]
+
+    @property
+    def error(self) -> float:
+        """The standard error of an accuracy on the test examples, sqrt(p (1 - p) / n), p being the whole network's."""
+        p = self.whole.accuracy
+        return (p * (1 - p) / self.counts[3]) ** 0.5
+
+    @property
+    def promise(self) -> str:
+        """What was done and what is promised of all examples together, in words."""
+        return replace(self.controlled, groups=()).text
+
+    @property
+    def saving(self) -> tuple[float, float]:
+        """How many times fewer multiply-adds and less time the policy takes than the whole network."""
+        chosen, whole = self.chosen, self.whole
+        assert chosen.seconds is not None and whole.seconds is not None
+        return whole.macs / chosen.macs, whole.seconds / chosen.seconds
+
+
+def risk_name(risk: float) -> str:
+    """How a policy is called.
+
+    >>> risk_name(0.005), risk_name(0.2)
+    ('risk 0.5%', 'risk 20%')
+    """
+    return f"risk {100 * risk:.3g}%"
+
+
+def require_enough(plan: Plan, count: int) -> None:
+    """Refuse, before any work, calibration data that cannot show a risk to be so small."""
+    least = least_examples(risk=plan.risk, delta=plan.delta)
+    rule = f"have at least {least} examples for a risk of {plan.risk:g} at delta {plan.delta:g}"
+    hint = "Allow more risk, or hold more examples out."
+    require(count >= least, "study_exits", "calibration", rule, count, hint)
+
+
+def study_exits(
+    network: nn.Module,
+    parts: Splits,
+    *,
+    plan: Plan,
+    smaller: Mapping[str, nn.Module] | None = None,
+    folder: Path | None = None,
+    progress: Progress = silent,
+) -> ExitStudy:
+    """Place and train heads, choose thresholds on calibration data, and measure once on test data.
+
+    network, smaller, folder: as in `prepare_exits`.
+    """
+    require_enough(plan, len(parts.calibration))
+    prepared = prepare_exits(
+        network, parts, plan=plan, smaller=smaller or {}, folder=folder, progress=part(progress, 0.0, 0.85)
+    )
+    return measure_exits(prepared, parts, plan=plan, progress=part(progress, 0.85, 1.0))
+
+
+def measure_exits(prepared: Prepared, parts: Splits, *, plan: Plan, progress: Progress = silent) -> ExitStudy:
+    """Thresholds from calibration data; then, once, everything that test data says."""
+    exits, costs, settled = prepared.exits, prepared.costs, prepared.settled
+    criterion = MaxProbability()
+    progress(0.0, "thresholds")
+    path = matched_path(observe(exits, parts.selection, criterion=criterion))
+    calibration = observe(exits, parts.calibration, criterion=criterion)
+    enough = [risk for risk in RISKS if least_examples(risk=risk, delta=plan.delta) <= len(calibration)]
+    found = {
+        risk: control_risk(exits, calibration, risk=risk, delta=plan.delta, path=path)
+        for risk in sorted({*enough, plan.risk})
+    }
+    groups = None if settled is None else settled.group(settled.calibration.depth)
+    controlled = control_risk(exits, calibration, risk=plan.risk, delta=plan.delta, path=path, groups=groups)
+    test, policy = observe(exits, parts.test, criterion=criterion), controlled.policy
+    evaluations = {
+        risk_name(risk): evaluate_exits(test, policy=each.policy, costs=costs) for risk, each in found.items()
+    }
+    progress(0.2, "the clock")
+    clock = _clock({name: each.policy for name, each in evaluations.items()}, prepared, parts.test.inputs, plan)
+    size = clock.sizes[-1]
+    ladder = tuple(
+        Point(name, each.accuracy, each.macs, *clock.span(name, size), 1 - each.shares[-1])
+        for name, each in evaluations.items()
+    )
+    networks = [
+        Point(
+            name,
+            accuracy(each, parts.test.inputs, parts.test.labels),
+            _macs(each, parts.test.inputs),
+            *clock.span(name, size),
+        )
+        for name, each in {**prepared.smaller, WHOLE: exits.network}.items()
+    ]
+    by_macs, by_clock = (exits_or_smaller(ladder, networks, by=by, examples=len(parts.test)) for by in CLOCKS)
+    depths = None if settled is None else settled.test.depth
+    return ExitStudy(
+        plan,
+        tuple(map(len, parts)),
+        prepared,
+        controlled,
+        evaluate_exits(
+            test,
+            policy=policy,
+            costs=costs,
+            groups=None if settled is None or depths is None else settled.group(depths),
+            delta=plan.delta,
+        ),
+        None if depths is None else depth_by_exit(test, depths, policy=policy, positions=exits.positions, costs=costs),
+        ladder,
+        trade_off(test, path, costs=costs),
+        tuple(networks),
+        clock,
+        exits.timings(parts.test.inputs[:size]),
+        (by_macs, by_clock),
+    )
+
+
+def _clock(policies: Mapping[str, Policy], prepared: Prepared, x: Tensor, plan: Plan) -> Clocked:
+    """Everybody in turn on all test inputs."""
+
+    def leaving(policy: Policy) -> Callable[[Tensor], object]:
+        return lambda batch: prepared.exits.run(batch, policy=policy)
+
+    contestants = {name: leaving(policy) for name, policy in policies.items()}
+    everybody = {**prepared.smaller, WHOLE: prepared.exits.network, **contestants}
+    sizes = dict.fromkeys(min(size, len(x)) for size in plan.sizes)
+    return clocked(everybody, x, sizes=tuple(sizes), repeats=plan.repeats)
+
+
+def _macs(network: nn.Module, x: Tensor) -> int:
+    with torch.no_grad():
+        return cost(network, x[:1]).macs

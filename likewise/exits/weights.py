@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from likewise.checks import require, require_choice
 from likewise.data import Preparation
-from likewise.exits.chains import Segment
 from likewise.exits.criteria import (
     At,
     ClassMeans,
@@ -21,10 +20,10 @@ from likewise.exits.criteria import (
     MaxProbability,
     Neighbours,
     Patience,
+    Policy,
     PredictedDepth,
 )
-from likewise.exits.early import EarlyExit
-from likewise.exits.policies import Policy
+from likewise.exits.early import EarlyExit, Segment
 from likewise.networks.embedder import BODIES
 from likewise.networks.weights import load_tensors, save_tensors, weights_hash
 

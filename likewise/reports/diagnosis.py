@@ -1,20 +1,16 @@
-"""A diagnosis of attention heads from a file of q, k, v, as JSON and as a picture."""
+"""A diagnosis of attention heads as a picture: heads by maps."""
+
+from __future__ import annotations
 
 import math
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-import torch
-from torch import Tensor
-
-from likewise.attention import Diagnosis, diagnose
-from likewise.attention.diagnosis import HeadDiagnosis, Measurement
-from likewise.checks import require
-from likewise.files import finite
-from likewise.progress import Progress, silent
 from likewise.text import length, short
+
+if TYPE_CHECKING:
+    from likewise.attention.diagnosis import Diagnosis, HeadDiagnosis, Measurement
+
 
 CELL, ROW, LEFT, TOP, RIGHT, BOTTOM = 46.0, 26.0, 64.0, 208.0, 330.0, 84.0
 LEGEND = 1260.0  # its width
@@ -27,54 +23,6 @@ SHADES = (
     (math.inf, "more", "#c9632a", "#ffffff"),
 )
 INK, SOFT, PAPER = "#1d222b", "#4b5361", "#fcfbf8"
-
-
-def diagnose_file(
-    path: Path,
-    *,
-    causal: bool = False,
-    wanted_error: float = 0.1,
-    exact_within: int | None = None,
-    seed: int = 0,
-    progress: Progress = silent,
-) -> Diagnosis:
-    """`diagnose` with its own maps on the tensors q, k, v and, if there is one, mask of a safetensors file."""
-    tensors = read_tensors(path)
-    return diagnose(
-        tensors["q"],
-        tensors["k"],
-        tensors["v"],
-        causal=causal,
-        mask=tensors.get("mask"),
-        wanted_error=wanted_error,
-        exact_within=exact_within,
-        generator=torch.Generator().manual_seed(seed),
-        progress=progress,
-    )
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """q, k, v (B, heads, positions, width) and perhaps mask (B, S); without the batch they are one entry of it."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    where = "attention diagnose"
-    try:
-        tensors = load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{where}: {path} must be a safetensors file; got {error}.") from error
-    missing = [name for name in ("q", "k", "v") if name not in tensors]
-    got = ", ".join(sorted(tensors)) or "none"
-    require(not missing, where, str(path), f"hold the tensors q, k and v (no {', '.join(missing)})", got)
-    if all(tensors[name].dim() == 3 for name in ("q", "k", "v")):
-        return {name: tensor[None] for name, tensor in tensors.items()}
-    return tensors
-
-
-def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
-    """All of it but the maps themselves, by name; numbers that are not finite, which JSON does not have, are null."""
-    plain = {name: value for name, value in vars(diagnosis).items() if name not in ("maps", "heads")}
-    return finite({**plain, "heads": [asdict(head) for head in diagnosis.heads]})
 
 
 def diagnosis_picture(diagnosis: Diagnosis) -> str:

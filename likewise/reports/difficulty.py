@@ -1,255 +1,272 @@
-"""How early each example of a data set is settled by a model: everything that `likewise depth` reports."""
+"""The page of `likewise depth`: charts, galleries and tables of a study, self-contained."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from jaxtyping import Float64, Int64
-from torch import Tensor, nn
+import numpy
+from PIL import Image
 
-from likewise.checks import require
-from likewise.data import Examples, Halves, Preparation, held
-from likewise.difficulty import (
-    Consistency,
-    Depths,
-    Labelled,
-    Plan,
-    PredictionDepth,
-    Quadrants,
-    RankCorrelation,
-    depth_consistency,
-    input_margin,
-    input_traits,
-    labelled,
-    plan_depth,
-    prediction_depth,
-    quadrants,
-    rank_correlation,
-)
-from likewise.difficulty.plan import MAX_MEMORY
-from likewise.progress import Progress, parts, silent
+from likewise.page import render
+from likewise.reports.charts import Axis, Bars, Panel, Rule, Trace, draw
+from likewise.stats import clopper_pearson
+from likewise.text import percent
 
-LEARNED = 0.99  # of the training examples: a model that has learned fewer is not called converged (ours)
-MARGINS = 500  # test examples whose margin is taken; it costs a backward pass for each class
-MEANINGS = {
-    "contrast": "standard deviation of the input's numbers",
-    "rarity": "distance from the mean training example of its class",
-    "overlap": "that distance over the one to the nearest mean of another class",
-    "class size": "training examples of its class",
-    "input margin": "distance to another class, to first order (the larger, the safer)",
-}
+if TYPE_CHECKING:
+    from likewise.data import Examples
+    from likewise.data.pictures import Pixels
+    from likewise.difficulty import Depths
+    from likewise.difficulty.study import DepthStudy
 
 
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """A model, and the examples that it is asked about: prepared, numbered by its classes, in memory.
-
-    trained_here: whether its file says that exactly the training half was learned from; None if nothing is said.
-    """
-
-    name: str
-    model: nn.Module
-    train: Examples
-    test: Examples
-    how: str
-    preparation: Preparation
-    trained_here: bool | None = None
-
-    @property
-    def sets(self) -> tuple[Labelled, Labelled]:
-        """Both halves as `prediction_depth` takes them."""
-        return labelled(self.train, preparation=self.preparation), labelled(self.test, preparation=self.preparation)
+SHOWN = 12  # pictures of a gallery
+SIDE = 96  # pixels at most of a picture's longer side
+NAMED = 9  # probes whose names fit under an axis
+CLASSES = 20  # rows of the table of classes
+STAGES = ("fourier", "positive", "hyperbolic", "softmax-fourier", "plain")  # colours of checkpoints
 
 
-@dataclass(frozen=True, eq=False)
-class Trait:
-    """A property of test examples, and how it goes with their depth."""
+@dataclass(frozen=True)
+class Shown:
+    """One picture and what is said of it."""
 
-    name: str
-    meaning: str
-    correlation: RankCorrelation
-
-
-@dataclass(frozen=True, eq=False)
-class Stage:
-    """An unconverged model: what its depths of the same test examples are, and how they go with the converged ones."""
-
-    name: str
-    train_accuracy: float
-    test: Depths
-    agreement: RankCorrelation
+    picture: str
+    item: str
+    label: str
+    predicted: str
+    depth: str
 
 
-@dataclass(frozen=True, eq=False)
-class Runs:
-    """The same test or training examples in several runs; `learned` and `accuracies` are those of each on its halves.
+@dataclass(frozen=True)
+class Gallery:
+    """Pictures that have something in common."""
 
-    quadrants: of examples that were held out in some runs and learned from in others, which takes folds; `items` are
-    their names, `train_depth` and `heldout_depth` their means, `consensus` the class that most runs gave them when they
-    were held out.
-    """
-
-    names: tuple[str, ...]
-    learned: tuple[float, ...]
-    accuracies: tuple[float, ...]
-    train: Consistency
-    heldout: Consistency
-    items: tuple[str, ...] = ()
-    train_depth: Float64[Tensor, "M"] | None = None
-    heldout_depth: Float64[Tensor, "M"] | None = None
-    consensus: Int64[Tensor, "M"] | None = None
-    quadrants: Quadrants | None = None
+    title: str
+    about: str
+    shown: tuple[Shown, ...]
+    total: int
 
 
-@dataclass(frozen=True, eq=False)
-class DepthStudy:
-    """Depths of one model, with what explains them and, where others were given, how much they vary."""
-
-    subject: Subject
-    found: PredictionDepth
-    overlap: Float64[Tensor, "N"]
-    traits: tuple[Trait, ...]
-    stages: tuple[Stage, ...] = ()
-    runs: Runs | None = None
-
-    @property
-    def test(self) -> Depths:
-        """Of the test half."""
-        assert self.found.test is not None
-        return self.found.test
-
-    @property
-    def settled(self) -> list[float]:
-        """Which part of the test examples is settled at each probe: all probes from there on agree with the model."""
-        return (self.test.counts.cumsum(0)[:-1].double() / len(self.test)).tolist()
-
-    @property
-    def warnings(self) -> list[str]:
-        """What stands between these numbers and their meaning."""
-        found = []
-        learned = self.found.train.accuracy
-        if learned < LEARNED:
-            part = f"{learned:.1%} of its training examples, less than {LEARNED:.0%}"
-            found.append(f"The model is not converged: it knows {part}. Depth is defined for a converged model.")
-        for name, part in zip(self.runs.names[1:], self.runs.learned[1:], strict=True) if self.runs else ():
-            if part < LEARNED:
-                found.append(f"{name} is not converged: it knows {part:.1%} of its training examples.")
-        if self.subject.trained_here is False:
-            found.append("The model's file names other training examples: it may have learned from the test half.")
-        if self.subject.trained_here is None:
-            found.append("What the model was trained on is not known: it may have learned from the test half.")
-        if self.runs is None:
-            found.append(
-                "One model is one draw: depths of single examples vary from seed to seed. Give others: --again."
-            )
-        return found
+def depth_page(study: DepthStudy) -> str:
+    """The page as one HTML text."""
+    return render(
+        "reports/templates/difficulty.html",
+        {
+            "study": study,
+            "found": study.found,
+            "layers": _layers(study),
+            "depths": _depth_rows(study),
+            "histogram": histogram_figure(study),
+            "accuracy": accuracy_figure(study),
+            "probes": probes_figure(study),
+            "stages": stages_figure(study),
+            "looks": STAGES,
+            "composition": _composition(study),
+            "galleries": _galleries(study),
+            "quadrants": _quadrants(study),
+        },
+    )
 
 
-def subject_of(
-    name: str,
-    model: nn.Module,
-    preparation: Preparation,
-    halves: Halves,
-    *,
-    classes: Sequence[str] | None = None,
-    trained_here: bool | None = None,
-) -> Subject:
-    """A model in evaluation mode with both halves in memory, rows x columns x channels bytes for each image.
-
-    classes: which the logits are of, in their order; those of the training half unless given. Unreadable images are
-    left out.
-    """
-    for which, some in (("train", halves.train), ("test", halves.test)):
-        require(len(some) > 0, "depth", f"the {which} half", "have examples", 0, "Hold some out: --held-out 0.2.")
-    names = tuple(classes or halves.train.identities)
-    train, test = (held(some, preparation).numbered_by(names) for some in halves[:2])
-    return Subject(name, model.eval(), train, test, halves.how, preparation, trained_here)
+def histogram_figure(study: DepthStudy) -> str:
+    """Which part of each half has which depth."""
+    sets = {"positive": ("training", study.found.train), "elu": ("test", study.test)}
+    parts = {look: (each.counts.double() / len(each)).tolist() for look, (_, each) in sets.items()}
+    bars = []
+    for shift, (look, (name, _)) in zip((-0.2, 0.2), sets.items(), strict=True):
+        hints = tuple(f"{name}, depth {depth}: {percent(part)}" for depth, part in enumerate(parts[look]))
+        points = tuple((depth + shift, part) for depth, part in enumerate(parts[look]))
+        bars.append(Bars(look, points, 0.38, hints))
+    most = max(part for values in parts.values() for part in values)
+    panel = Panel("part of the examples", _depth_axis(study), _upto(most), (), bars=tuple(bars))
+    return draw((panel,), name="histogram", label="Depth of training and test examples", height=270.0)
 
 
-def plan_study(subject: Subject, *, k: int = 30, max_memory: int = MAX_MEMORY) -> Plan:
-    """Bytes, blocks and places of the work, before it is done."""
-    return plan_depth(subject.model, *subject.sets, k=k, max_memory=max_memory)
+def accuracy_figure(study: DepthStudy) -> str:
+    """How often the model is right, by depth, beside its accuracy on all."""
+    points = [row for row in _depth_rows(study) if row["count"]]
+    hints = tuple(
+        f"depth {row['depth']}: {percent(row['accuracy'])} of {row['count']}, 95% from {percent(row['low'])} "
+        f"to {percent(row['high'])}"
+        for row in points
+    )
+    line = Trace("elu", tuple((row["depth"], row["accuracy"]) for row in points), hints)
+    bounds = [Trace("plain", ((row["depth"], row["low"]), (row["depth"], row["high"])), dots=False) for row in points]
+    rules = (Rule("fixed", study.test.accuracy, f"all test examples, {percent(study.test.accuracy)}"),)
+    panel = Panel("accuracy of the model on test examples", _depth_axis(study), _upto(1.0), (*bounds, line), rules)
+    return draw((panel,), name="accuracy", label="Accuracy of the model against depth", height=270.0)
 
 
-def study_depth(
-    subject: Subject,
-    *,
-    again: Sequence[Subject] = (),
-    checkpoints: Sequence[Subject] = (),
-    k: int = 30,
-    max_memory: int = MAX_MEMORY,
-    folder: Path | None = None,
-    progress: Progress = silent,
-) -> DepthStudy:
-    """Prediction depth of a subject, what goes with it, and the same of other models.
-
-    again: the model trained again, from other seeds or on other folds. checkpoints: the model before it had converged.
-    folder: each model keeps its finished layers in a folder of its own there.
-    """
-    for one in checkpoints:
-        same = one.test.items == subject.test.items
-        require(same, "study_depth", "checkpoints", "be asked about the same test examples", one.name)
-
-    steps = parts(progress, 1 + len(again) + len(checkpoints))
-
-    def depths(number: int, one: Subject) -> PredictionDepth:
-        place = None if folder is None else folder / f"model-{number}"
-        several = f"{one.name}: " if again or checkpoints else ""
-        tell: Progress = lambda done, doing: steps[number](done, several + doing)  # noqa: E731
-        return prediction_depth(one.model, *one.sets, k=k, max_memory=max_memory, folder=place, progress=tell)
-
-    found = depths(0, subject)
-    others = [depths(number, one) for number, one in enumerate(again, start=1)]
-    early = [depths(number, one) for number, one in enumerate(checkpoints, start=1 + len(again))]
-    overlap, traits = _traits(subject, found)
-    assert found.test is not None
-    stages = tuple(_stage(one, each, found.test) for one, each in zip(checkpoints, early, strict=True))
-    runs = _runs([subject, *again], [found, *others]) if again else None
-    return DepthStudy(subject, found, overlap, traits, stages, runs)
+def probes_figure(study: DepthStudy) -> str:
+    """What the neighbours at each layer know: of the label, and of the model's answer."""
+    curve = study.found.curves["test"]
+    x = _axis("probe", study.found.layers)
+    traces = []
+    for look, name, values in (
+        ("elu", "say the label", curve.accuracy[0].tolist()),
+        ("fourier", "say what the model says", curve.agreement[0].tolist()),
+    ):
+        hints = tuple(f"{layer}: {percent(v)} {name}" for layer, v in zip(study.found.layers, values, strict=True))
+        traces.append(Trace(look, tuple(enumerate(values)), hints))
+    panel = Panel("test examples whose neighbours are right", x, _upto(1.0), tuple(traces))
+    return draw((panel,), name="probes", label="Accuracy and agreement of the probes", height=270.0)
 
 
-def _traits(subject: Subject, found: PredictionDepth) -> tuple[Float64[Tensor, "N"], tuple[Trait, ...]]:
-    train, test = subject.sets
-    values = input_traits(train, test)
-    assert found.test is not None
-    depth = found.test.depth.double()
-    rows = torch.arange(min(MARGINS, len(test))) * len(test) // min(MARGINS, len(test))
-    images = torch.stack([subject.preparation(subject.test.read(row)) for row in rows.tolist()])
-    margins = input_margin(subject.model, images).double()
-    traits = [Trait(name, MEANINGS[name], rank_correlation(each, depth)) for name, each in values.items()]
-    traits.append(Trait("input margin", MEANINGS["input margin"], rank_correlation(margins, depth[rows])))
-    return values["overlap"], tuple(traits)
+def stages_figure(study: DepthStudy) -> str:
+    """Depths of the same test examples before and after convergence; nothing without checkpoints."""
+    if not study.stages:
+        return ""
+    named = [(look, stage.name, stage.test) for look, stage in zip(STAGES, study.stages, strict=False)]
+    named.append(("elu", study.subject.name, study.test))
+    traces, most = [], 0.0
+    for look, name, each in named:
+        parts = (each.counts.double() / len(each)).tolist()
+        hints = tuple(f"{name}, depth {depth}: {percent(part)}" for depth, part in enumerate(parts))
+        traces.append(Trace(look, tuple(enumerate(parts)), hints))
+        most = max(most, *parts)
+    panel = Panel("part of the test examples", _depth_axis(study), _upto(most), tuple(traces))
+    return draw((panel,), name="stages", label="Depth before and after convergence", height=270.0)
 
 
-def _stage(subject: Subject, found: PredictionDepth, converged: Depths) -> Stage:
-    assert found.test is not None
-    agreement = rank_correlation(found.test.depth.double(), converged.depth.double())
-    return Stage(subject.name, found.train.accuracy, found.test, agreement)
+def picture_uri(pixels: Pixels) -> str:
+    """A picture as a data URI of PNG, made smaller if it is large."""
+    plain = numpy.ascontiguousarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+    image, file = Image.fromarray(plain), io.BytesIO()
+    if max(image.size) > SIDE:
+        image.thumbnail((SIDE, SIDE))
+    image.save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-def _runs(subjects: Sequence[Subject], found: Sequence[PredictionDepth]) -> Runs:
-    trains, train_items = _numbered([one.train for one in subjects])
-    tests, test_items = _numbered([one.test for one in subjects])
-    heldout_sets = [each.test for each in found if each.test is not None]
-    train = depth_consistency([each.train for each in found], of=trains)
-    heldout = depth_consistency(heldout_sets, of=tests)
-    names = tuple(one.name for one in subjects)
-    learned = tuple(each.train.accuracy for each in found)
-    accuracies = tuple(each.accuracy for each in heldout_sets)
-    if len({one.train.fingerprint for one in subjects}) == 1:  # no example changes sides
-        return Runs(names, learned, accuracies, train, heldout)
-    place = {item: row for row, item in enumerate(train_items)}
-    both = [(place[item], row) for row, item in enumerate(test_items) if item in place]
-    rows, out = torch.tensor(both, dtype=torch.int64).reshape(-1, 2).unbind(1)
-    items = tuple(test_items[row] for row in out.tolist())
-    means = train.mean[rows], heldout.mean[out]
-    kinds = quadrants(*means) if items else None
-    return Runs(names, learned, accuracies, train, heldout, items, *means, heldout.consensus[out], kinds)
+def _depth_axis(study: DepthStudy) -> Axis:
+    return _axis("depth: settled from this probe on", (*study.found.layers, "undefined"))
 
 
-def _numbered(sets: Sequence[Examples]) -> tuple[list[Int64[Tensor, "_"]], list[str]]:
-    """For each set which rows of a common list its examples are, and the list."""
-    items = list(dict.fromkeys(item for some in sets for item in some.items))
-    place = {item: row for row, item in enumerate(items)}
-    return [torch.tensor([place[item] for item in some.items], dtype=torch.int64) for some in sets], items
+def _axis(label: str, names: Sequence[str]) -> Axis:
+    """Names under their places, or numbers where names would not fit."""
+    few = len(names) <= NAMED
+    ticks = tuple((number, name if few else f"{number}") for number, name in enumerate(names))
+    step = -(-len(names) // 16)
+    return Axis(label, -0.6, len(names) - 0.4, ticks[::step], log=False)
+
+
+def _upto(most: float) -> Axis:
+    """From 0 to a part, in tenths or fifths."""
+    step = 0.2 if most > 0.5 else 0.1 if most > 0.2 else 0.05
+    ticks = tuple((step * i, f"{step * i:.0%}") for i in range(math.floor(most / step + 1e-9) + 1))
+    return Axis("", 0.0, 1.05 * most, ticks, log=False)
+
+
+def _layers(study: DepthStudy) -> list[dict[str, object]]:
+    curve = study.found.curves["test"]
+    values = zip(study.found.plan.layers, curve.accuracy[0].tolist(), study.settled, strict=True)
+    return [
+        {"number": number, "name": plan.name, "width": plan.width, "accuracy": accuracy, "settled": settled}
+        for number, (plan, accuracy, settled) in enumerate(values)
+    ]
+
+
+def _depth_rows(study: DepthStudy) -> list[dict]:
+    """Of each depth how many test examples have it and how often the model is right, with a 95% interval."""
+    right = study.test.depth[study.test.correct].bincount(minlength=study.test.probes + 1).tolist()
+    names = (*study.found.layers, "undefined")
+    train = study.found.train.counts.tolist()
+    rows = []
+    for depth, (name, count) in enumerate(zip(names, study.test.counts.tolist(), strict=True)):
+        row: dict = {"depth": depth, "name": name, "train": train[depth], "count": count}
+        if count:
+            low, high = clopper_pearson(accepted=right[depth], total=count)
+            row |= {"accuracy": right[depth] / count, "low": low, "high": high}
+        rows.append(row)
+    return rows
+
+
+def _composition(study: DepthStudy) -> list[tuple[str, int, float, list[float]]]:
+    """The classes, deepest first: name, test examples, mean depth, and which part has each depth."""
+    table = study.test.classes_by_depth.double()
+    depths = table.new_tensor(range(len(table)))
+    totals = table.sum(dim=0)
+    means = (depths @ table / totals).tolist()
+    found = [
+        (study.subject.test.identities[number], int(totals[number]), means[number], column.tolist())
+        for number, column in enumerate((table / totals).T)
+        if totals[number] > 0
+    ]
+    return sorted(found, key=lambda row: -row[2])
+
+
+def _galleries(study: DepthStudy) -> list[Gallery]:
+    test, overlap = study.test, study.overlap.nan_to_num().tolist()
+    depth = test.depth.tolist()
+    order = sorted(range(len(test)), key=lambda row: (depth[row], overlap[row]))
+    wrong = [row for row in order if test.predicted[row] != test.labels[row]]
+    middle = test.depth.median().item()
+    early = [row for row in wrong if depth[row] <= middle]
+    some = study.subject.test
+    easy = [row for row in order if depth[row] == depth[order[0]]]
+    hard = [row for row in order[::-1] if depth[row] > 0]
+    galleries = [
+        Gallery("The easiest", "Least depth, then least overlap with another class.", _shown(some, test, easy), 0),
+        Gallery("The hardest", "Most depth, above 0, then most overlap.", _shown(some, test, hard), 0),
+    ]
+    if study.runs is None or study.runs.quadrants is None:
+        about = (
+            f"Held-out examples that settle early (depth at most the median, {middle}), as another class than their "
+            "label: either the label is wrong or the example misleads. Look before you change a label."
+        )
+        galleries.append(Gallery("Suspicious labels", about, _shown(some, test, early), len(early)))
+    return [*galleries, *_mislabelled(study)]
+
+
+def _mislabelled(study: DepthStudy) -> Iterable[Gallery]:
+    """The quadrant of low held-out and high training depth, where there are folds."""
+    runs = study.runs
+    if runs is None or runs.quadrants is None:
+        return
+    assert runs.train_depth is not None
+    assert runs.heldout_depth is not None
+    assert runs.consensus is not None
+    gap = (runs.train_depth - runs.heldout_depth).tolist()
+    chosen = runs.quadrants.of("looks mislabelled").nonzero()[:, 0].tolist()
+    train, test = study.subject.train, study.subject.test
+    places = {item: (some, row) for some in (train, test) for row, item in enumerate(some.items)}
+    found = []
+    for row in chosen:
+        some, place = places[runs.items[row]]
+        label, taken = int(some.labels[place]), int(runs.consensus[row])
+        found.append((label == taken, -gap[row], row, label, taken))
+    shown = []
+    for _, _, row, label, taken in sorted(found)[:SHOWN]:
+        some, place = places[runs.items[row]]
+        depths = f"{runs.heldout_depth[row]:.1f} held out, {runs.train_depth[row]:.1f} in training"
+        names = test.identities[label], test.identities[taken]
+        shown.append(Shown(picture_uri(some.read(place)), runs.items[row], *names, depths))
+    about = (
+        "Low depth held out, high depth as training examples. First those that held-out models take for another class "
+        "than their label, most apart first."
+    )
+    yield Gallery("Suspicious labels", about, tuple(shown), len(chosen))
+
+
+def _shown(some: Examples, depths: Depths, rows: Sequence[int]) -> tuple[Shown, ...]:
+    return tuple(
+        Shown(
+            picture_uri(some.read(row)),
+            some.items[row],
+            some.identities[int(depths.labels[row])],
+            some.identities[int(depths.predicted[row])],
+            "undefined" if depths.undefined[row] else f"{int(depths.depth[row])}",
+        )
+        for row in rows[:SHOWN]
+    )
+
+
+def _quadrants(study: DepthStudy) -> list[tuple[str, int]]:
+    if study.runs is None or study.runs.quadrants is None:
+        return []
+    return list(study.runs.quadrants.counts.items())

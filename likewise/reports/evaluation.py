@@ -1,22 +1,26 @@
 """An evaluation as one page: the curve, the distances, the worst pairs as pictures, and the tables."""
 
+from __future__ import annotations
+
 import base64
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from PIL import Image
 
-from likewise.data import Examples, Unreadable
-from likewise.evaluation import Evaluation, Everyone, Histogram, Table, Worst
-from likewise.evaluation.results import thinned
-from likewise.metric import Roc
 from likewise.page import render
 from likewise.reports.charts import Axis, Mark, Panel, Trace, draw
 from likewise.text import percent, power, scientific, short
+
+if TYPE_CHECKING:
+    from likewise.data import Examples
+    from likewise.evaluation import Evaluation, Histogram, Table, Worst
+    from likewise.metric import Roc
+
 
 SIDE = 112  # pixels of a small picture
 EMPTY = "data:,"
@@ -58,7 +62,7 @@ def roc_figure(roc: Roc, *, far: float, pairs: int) -> str:
     """VAL against FAR, which is on a logarithmic axis that begins near one pair in all."""
     lowest = max(LOWEST, math.floor(math.log10(1 / max(pairs, 10))))
     low = 10.0**lowest
-    curve = thinned(roc)
+    curve = roc.thinned()
     points = [(x, y) for x, y in zip(curve.far.tolist(), curve.val.tolist(), strict=True) if x >= low]
     start = max((y for x, y in zip(roc.far.tolist(), roc.val.tolist(), strict=True) if x <= low), default=0.0)
     trace = Trace("curve", ((low, start), *points), dots=False)
@@ -102,7 +106,7 @@ def _coarser(shape: Histogram) -> Histogram:
     pairs = min(int(shape.same.sum()), int(shape.different.sum()))
     while len(shape.edges) % 2 == 0 and len(shape.edges) > max(8.0, 2 * math.sqrt(pairs)):
         counts = [kind.reshape(-1, 2).sum(1) for kind in (shape.same, shape.different)]
-        shape = Histogram(shape.edges[1::2], *counts)
+        shape = replace(shape, edges=shape.edges[1::2], same=counts[0], different=counts[1])
     return shape
 
 
@@ -123,6 +127,8 @@ def _card(pair: Worst, some: Examples) -> dict[str, Any]:
 
 
 def _picture(some: Examples, row: int) -> str:
+    from likewise.data import Unreadable
+
     try:
         return small_picture(some.read(row, least=SIDE))
     except Unreadable:  # it could be read before; the page is worth having without it
@@ -137,6 +143,6 @@ def _plain(table: Table) -> dict[str, Any]:
 def _accuracy_text(found: Evaluation) -> str:
     folds = len(found.rates.folds)
     judged = f"each of {folds} folds judged by the others" if folds > 1 else "one fold, judged by the others"
-    if found.protocol == Everyone().title:
+    if not found.listed:
         return f"as many drawn pairs of each kind; {judged}"
     return judged

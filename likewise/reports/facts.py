@@ -7,8 +7,6 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-import torch
-
 import likewise
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -38,6 +36,8 @@ def gather_facts(packages: tuple[str, ...] = ("numpy", "scikit-learn")) -> Facts
     >>> gather_facts(()).versions[0][0]
     'likewise'
     """
+    import torch
+
     known = [("likewise", likewise.__version__), ("Python", platform.python_version()), ("torch", torch.__version__)]
     return Facts(
         day=date.today().isoformat(),

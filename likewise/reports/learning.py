@@ -1,137 +1,112 @@
-"""Training the small networks whose attention is looked at: one loop, a warm start and a cosine to the end."""
+"""The learning curve of a run, as a picture that stands alone."""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import count
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor, nn
-from torch.nn import functional
+from likewise.reports.charts import WIDTH, Axis, Panel, Trace, draw
+from likewise.text import short
 
-from likewise.networks import ByteModel, vit, with_attends
-from likewise.progress import Progress, silent
-from likewise.reports.combinations import Window
-from likewise.reports.corpus import Images
-
-Model = TypeVar("Model", bound=nn.Module)
-
-MUON = 5.0  # its rate, as a multiple of the other
-WARM_UP = 0.05  # the part of the steps in which the rate rises
-# Up to which part of the steps attention reaches how far back. Who may look everywhere from the start learns for long
-# no more than which byte follows which; who looks near first learns words, and then where else to look.
-REACHES = (0.3, 8), (0.5, 32)
+if TYPE_CHECKING:
+    from likewise.training import Record
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """A network's size and how long it learns."""
-
-    num_layers: int
-    num_heads: int
-    dim: int
-    steps: int
-    batch: int
-    rate: float
-
-
-def learn_text(
-    text: Int[Tensor, " n"], *, context: int, recipe: Recipe, seed: int, progress: Progress = silent
-) -> ByteModel:
-    """A byte model trained on windows from anywhere in the text; its attention reaches farther as it learns."""
-    generator = torch.Generator().manual_seed(seed)
-    with seeded(seed):
-        model = ByteModel(context=context, dim=recipe.dim, num_layers=recipe.num_layers, num_heads=recipe.num_heads)
-
-    layers = range(recipe.num_layers)
-    steps = count()
-    nearsighted = [(until, with_attends(model, [Window(reach) for _ in layers])) for until, reach in REACHES]
-
-    def loss() -> Tensor:
-        done = next(steps) / recipe.steps
-        seer = next((other for until, other in nearsighted if done < until), model)
-        starts = torch.randint(len(text) - context, (recipe.batch, 1), generator=generator)
-        windows = text[starts + torch.arange(context + 1)]
-        return functional.cross_entropy(seer(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten())
-
-    return descend(model, loss, recipe, progress)
+POINTS = 400  # of a line; a long run is drawn by the means of its parts
+HEIGHT = 260.0
+COLOURS = {
+    "loss": "#2456b3",
+    "accuracy": "#1f7a46",
+    "hard": "#b3261e",
+    "semi-hard": "#cf5f00",
+    "easy": "#1f7a46",
+    "spread": "#7a4fd0",
+}
+LOOKS = {"accuracy": "accuracy", "hard": "hard", "semi_hard": "semi-hard", "easy": "easy", "mean_distance": "spread"}
+MEASURED = (  # heading, the highest value, what is drawn
+    ("accuracy on batches, before they are learned from", 1.0, ("accuracy",)),
+    ("triplets that are hard, semi-hard, easy", 1.0, ("hard", "semi_hard", "easy")),
+    ("mean squared distance of two embeddings (about 2 is spread, 0 collapsed)", 2.2, ("mean_distance",)),
+)
+STYLE = """
+text { font: 11.5px system-ui, sans-serif; fill: #4b5361; } .title { font-size: 13px; font-weight: 620; fill: #1d222b; }
+.grid { stroke: #ddd8cd; } .axis { stroke: #737b89; } polyline { fill: none; stroke-width: 1.6; }
+.tag { paint-order: stroke; stroke: #fcfbf8; stroke-width: 4px; }
+"""
 
 
-def learn_images(
-    images: Images, *, patch_size: int, recipe: Recipe, seed: int, progress: Progress = silent
-) -> nn.Module:
-    """A vision transformer trained to name digits."""
-    generator = torch.Generator().manual_seed(seed)
-    with seeded(seed):
-        model = vit(
-            8,
-            patch_size=patch_size,
-            channels=1,
-            dim=recipe.dim,
-            num_layers=recipe.num_layers,
-            num_heads=recipe.num_heads,
-            num_classes=10,
-        )
+def learning_curve(records: Sequence[Record], *, title: str) -> str:
+    """The loss, and what the objective measured, against steps, as one SVG file.
 
-    def loss() -> Tensor:
-        chosen = torch.randint(len(images.train), (recipe.batch,), generator=generator)
-        return functional.cross_entropy(model(images.train[chosen]), images.train_labels[chosen])
-
-    return descend(model, loss, recipe, progress)
-
-
-def descend(model: Model, loss: Callable[[], Tensor], recipe: Recipe, progress: Progress) -> Model:
-    """Minimise what `loss` draws; the model comes back in eval mode.
-
-    Muon moves the matrices of the blocks, AdamW the rest: half as many steps as AdamW alone needs for the same loss.
+    >>> from likewise.training import Record
+    >>> record = Record(0, 0.5, 1e-3, 40, 0.25, {"accuracy": 0.75})
+    >>> learning_curve([record], title="digits").startswith("<svg xmlns=")
+    True
     """
-    matrices = [weight for name, weight in model.named_parameters() if "blocks." in name and weight.dim() == 2]
-    others = [weight for name, weight in model.named_parameters() if "blocks." not in name or weight.dim() != 2]
-    optimizers = (
-        torch.optim.Muon(matrices, lr=MUON * recipe.rate, weight_decay=0.0),
-        torch.optim.AdamW(others, lr=recipe.rate, betas=(0.9, 0.95), weight_decay=0.01),
+    panels = learning_panels(records, title=title)
+    label = f"Learning curve against steps. {'; '.join(panel.title for panel in panels)}"
+    svg = draw(panels, name="learning", label=label, height=HEIGHT)
+    looks = "".join(
+        f".{look} polyline {{ stroke: {colour}; }} .{look} text {{ fill: {colour}; }} "
+        for look, colour in COLOURS.items()
     )
-    schedules = [torch.optim.lr_scheduler.LambdaLR(each, lambda step: pace(step, recipe.steps)) for each in optimizers]
-    model.train()
-    for step in range(recipe.steps):
-        model.zero_grad()
-        loss().backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for each in (*optimizers, *schedules):
-            each.step()
-        progress((step + 1) / recipe.steps, f"training, step {step + 1} of {recipe.steps}")
-    return model.eval()
+    size = f'width="{WIDTH:g}" height="{len(panels) * HEIGHT:g}"'
+    paper = '<rect width="100%" height="100%" fill="#fcfbf8"></rect>'
+    head, rest = svg.split(">", 1)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}{head[4:]}><style>{STYLE}{looks}</style>{paper}{rest}\n'
 
 
-def pace(step: int, steps: int) -> float:
-    """The learning rate at a step, as a part of its peak: up in a line, down in a cosine.
+def learning_panels(records: Sequence[Record], *, title: str) -> tuple[Panel, ...]:
+    """The loss; then, where they were measured, accuracy, shares of triplets and mean squared distance."""
+    steps = [record.step + 1 for record in records]
+    x = _steps(max(steps, default=1))
 
-    >>> pace(0, 100), pace(4, 100), round(pace(99, 100), 2)  # 5 steps up
-    (0.2, 1.0, 0.0)
+    def lines(names: tuple[str, ...]) -> tuple[Trace, ...]:
+        known = all(name in record.measures for record in records for name in names)
+        values = ([record.measures[name] for record in records] for name in names) if known and records else ()
+        return tuple(_line(LOOKS[name], steps, each) for name, each in zip(names, values, strict=False))
+
+    losses = _line("loss", steps, [record.loss for record in records])
+    most = max((y for _, y in losses.points), default=1.0) or 1.0
+    panels = [Panel(f"{title}: loss", x, _upto(most), (losses,))]
+    for heading, highest, names in MEASURED:
+        if traces := lines(names):
+            panels.append(Panel(heading, x, _upto(highest), traces))
+    return tuple(panels)
+
+
+def _line(name: str, steps: list[int], values: list[float]) -> Trace:
+    """A line of at most POINTS points, each the mean of a part of the steps."""
+    each = -(-len(steps) // POINTS) or 1
+    parts = range(0, len(steps), each)
+    points = [(sum(part) / len(part), _mean(values[i : i + each])) for i in parts for part in [steps[i : i + each]]]
+    return Trace(
+        name, tuple(points), dots=False, tag="" if name in ("loss", "accuracy", "spread") else name, tag_left=True
+    )
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _steps(last: int) -> Axis:
+    each = _round_step(last / 5)
+    ticks = tuple((float(step), f"{step:g}") for step in range(0, last + 1, max(1, int(each))))
+    return Axis("steps", 0.0, float(max(last, 1)), ticks, log=False)
+
+
+def _upto(most: float) -> Axis:
+    each = _round_step(most / 4)
+    ticks = tuple((each * i, short(each * i)) for i in range(int(most / each + 1e-9) + 1))
+    return Axis("", 0.0, 1.05 * most, ticks, log=False)
+
+
+def _round_step(width: float) -> float:
+    """1, 2 or 5 times a power of ten, at least `width`.
+
+    >>> _round_step(0.3), _round_step(70.0)
+    (0.5, 100.0)
     """
-    warm = max(round(WARM_UP * steps), 1)
-    if step < warm:
-        return (step + 1) / warm
-    return (1 + math.cos(math.pi * (step + 1 - warm) / max(steps - warm, 1))) / 2
-
-
-@contextmanager
-def seeded(seed: int) -> Generator[None, None, None]:
-    """Let modules draw their first weights from a seed, and leave the global generator as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
-
-
-def bits_per_byte(model: nn.Module, windows: Int[Tensor, "B T1"]) -> float:
-    """-log2 p(next byte), mean over all positions of all windows, whose last byte is only asked for."""
-    logits: Float[Tensor, "B T C"] = model(windows[:, :-1])
-    return functional.cross_entropy(logits.flatten(0, 1).double(), windows[:, 1:].flatten()).item() / math.log(2)
-
-
-def accuracy(model: nn.Module, images: Float[Tensor, "B C Y X"], labels: Int[Tensor, " B"]) -> float:
-    """The share of images that are named right."""
-    return (model(images).argmax(-1) == labels).double().mean().item()
+    power = 10.0 ** math.floor(math.log10(width))
+    return next(times * power for times in (1, 2, 5, 10) if times * power >= width * (1 - 1e-9))

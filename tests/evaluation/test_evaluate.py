@@ -13,7 +13,6 @@ import torch
 
 from likewise.data import Examples, Pair, PairList, Preparation, folders, lfw, lfw_protocol, read_pairs
 from likewise.evaluation import Everyone, Listed, evaluate, judge, lfw_pairs, own_pairs
-from likewise.evaluation.results import thinned
 from likewise.metric import FewImpostorsWarning, Roc, cluster, cluster_scores, quantised, template_distances
 from likewise.networks import build_network
 from likewise.similarity import squared_distances
@@ -166,11 +165,11 @@ def test_what_was_found_can_be_written_down() -> None:
 def test_a_curve_by_fewer_points_keeps_its_ends_and_its_heights() -> None:
     far = torch.linspace(0, 1, 5001, dtype=torch.float64)
     roc = Roc(far * 4, far, far.sqrt())
-    few = thinned(roc, 50)
+    few = roc.thinned(50)
     assert 20 < len(few.far) <= 50
     assert (few.far[0], few.far[-1], few.val[-1]) == (0, 1, 1)
     assert torch.equal(few.val, few.far.sqrt())
-    assert thinned(few, 50) is few
+    assert few.thinned(50) is few
 
 
 def test_a_far_beyond_the_pairs_is_refused() -> None:

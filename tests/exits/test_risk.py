@@ -22,7 +22,7 @@ from likewise.exits import (
     matched_path,
     observe,
 )
-from likewise.exits.losses import LOSSES
+from likewise.exits.observing import LOSSES
 from tests.exits.problems import CLASSES, rows, small
 from tests.exits.rules import CRITERIA
 

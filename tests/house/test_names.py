@@ -10,6 +10,7 @@ NAMES = {
     "likewise.attention": [
         "Argmax",
         "Attend",
+        "Comparison",
         "DenominatorWarning",
         "Diagnosis",
         "Elu",
@@ -38,6 +39,8 @@ NAMES = {
         "Taylor",
         "Truncated",
         "argmax_attention",
+        "compare",
+        "compare_random",
         "diagnose",
         "kernel_attention",
         "linear_attention",
@@ -342,7 +345,18 @@ NAMES = {
         "unfinished",
         "unseen",
     ],
-    "likewise.reports": ["Comparison", "Form", "compare", "compare_random"],
+    "likewise.reports": [
+        "Facts",
+        "depth_page",
+        "diagnosis_picture",
+        "evaluation_page",
+        "exits_json",
+        "exits_page",
+        "gather_facts",
+        "learning_curve",
+    ],
+    "likewise.review": ["GRADES", "Attempt", "Card", "annotated", "attempts", "corrections"],
+    "likewise.tour": ["write_tour"],
 }
 
 

@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import save_file
 
 from likewise.attention import Diagnosis, Elu, Positive, diagnose
-from likewise.reports.diagnosis import SHADES, as_json, diagnosis_picture, read_tensors
+from likewise.attention.diagnosing import read_tensors
+from likewise.reports.diagnosis import SHADES, diagnosis_picture
 from tests.attention.drawing import Sizes, draw, seeded
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,7 +37,7 @@ def test_tensors_without_a_batch_are_one_entry_of_it(tmp_path: Path) -> None:
 
 
 def test_json_holds_every_number_and_nothing_infinite(found: Diagnosis) -> None:
-    told = json.loads(json.dumps(as_json(found), allow_nan=False))
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert told["wanted_error"] == 0.02
     assert told["softmax_macs"] == found.softmax_macs
     assert "maps" not in told
@@ -86,4 +87,4 @@ def test_an_infinite_error_is_drawn_as_the_worst(found: Diagnosis) -> None:
     broken = replace(head.measurements[0], squared_error=math.inf)
     one = replace(found, heads=(replace(head, measurements=(broken, *head.measurements[1:])),))
     assert cells(one)[f"head 0, {broken.label}: inf"].get("fill") == SHADES[-1][2]
-    assert as_json(one)["heads"][0]["measurements"][0]["squared_error"] is None
+    assert one.to_json()["heads"][0]["measurements"][0]["squared_error"] is None

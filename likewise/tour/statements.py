@@ -1,0 +1,42 @@
+"""What was said about these methods, executed: the catalogue row by row, and one answer that was corrected."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from likewise.claims import check_claims
+from likewise.claims.documents import file_claims
+from likewise.programs.rows import FOLDER, Row, catalogue_claims, listed, rows, totals
+from likewise.progress import Progress, part, silent
+from likewise.review import Attempt, attempts
+
+COVARIANCE = FOLDER.parent / "answers" / "covariance.md"
+ANSWER = 0.05  # of the time
+TOPICS = "abcdefghijkl"  # the catalogue's files by their first letter
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The rows of the catalogue with their verdicts, what they add up to, and the attempts at one answer."""
+
+    rows: tuple[Row, ...]
+    totals: dict[str, int]
+    listed: dict[int, str]  # rows that no run can decide, with the reason
+    claims: int
+    attempts: tuple[Attempt, ...]
+    seed: int
+
+    @property
+    def unnoticed(self) -> tuple[Row, ...]:
+        """What is false, and nobody saw it."""
+        return tuple(row for row in self.rows if row.decided and row.unnoticed)
+
+
+def check_statements(*, topics: str = TOPICS, seed: int = 0, progress: Progress = silent) -> Statements:
+    """Check every claim of the catalogue's topics, and the answer about the law of random features."""
+    answer = file_claims(COVARIANCE)
+    judged = check_claims(answer, seed=seed, progress=part(progress, 0.0, ANSWER))
+    stated = [claim for claim in catalogue_claims() if Path(claim.file).name[0] in topics]
+    verdicts = check_claims(stated, seed=seed, progress=part(progress, ANSWER, 1.0))
+    found = rows(stated, verdicts)
+    (chain,) = attempts(answer, judged)
+    return Statements(tuple(found), totals(found), listed(), len(stated), tuple(chain), seed)
