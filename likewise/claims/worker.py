@@ -11,6 +11,7 @@ import time
 from dataclasses import asdict
 from typing import Any, TextIO
 
+from likewise.checks import EXTRAS, MissingPackage
 from likewise.claims.engines import decide
 from likewise.claims.registry import counting, load_programs
 from likewise.claims.verdict import Finding, Undecided
@@ -42,6 +43,10 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         found = decide(question["claim"], allow_code=question["allow_code"], folder=question["folder"])
     except MemoryError:
         found = Finding("inconclusive", "undecided", "out of memory", engine="")
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        reason = MissingPackage("this claim", package) if package in EXTRAS else error
+        found = Finding("inconclusive", "undecided", str(reason), engine="")
     except Exception as error:  # a fault of an engine must not pass for a verdict
         found = Finding("inconclusive", "undecided", f"internal error: {type(error).__name__}: {error}", engine="")
     seconds = round(time.monotonic() - started, 3)
