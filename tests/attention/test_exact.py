@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.attention import Exponential, Polynomial, argmax_attention, kernel_attention, softmax_attention
+from likewise.attention.exact import ratio
 from tests.attention import brute
 from tests.attention.drawing import SMALL, Inputs, Sizes, assert_same, draw, seeded, structures, with_gradients
 from tests.tolerance import assert_close
@@ -200,3 +201,16 @@ def test_double_backward_through_a_fused_kernel_raises(T: int, causal: bool) -> 
     (grad,) = torch.autograd.grad(out.square().sum(), leaves[0], create_graph=True)
     with pytest.raises(RuntimeError, match=r"derivative for aten::.* is not implemented"):
         grad.sum().backward()
+
+
+def test_a_ratio_over_zero_is_zero_with_gradient_zero() -> None:
+    """Weights of both signs can cancel while their values do not."""
+    numerator = torch.tensor([[3.0, -5.0], [3.0, -5.0]], requires_grad=True)
+    denominator = torch.tensor([[0.0], [2.0]], requires_grad=True)
+    out = ratio(numerator, denominator)
+    assert out.tolist() == [[0.0, 0.0], [1.5, -2.5]]
+    out.sum().backward()
+    assert numerator.grad is not None
+    assert denominator.grad is not None
+    assert numerator.grad.tolist() == [[0.0, 0.0], [0.5, 0.5]]
+    assert denominator.grad.tolist() == [[0.0], [0.5]]

@@ -179,6 +179,21 @@ def test_positions_in_the_window_can_be_taken_back(within: int) -> None:
         after.rollback(4)
 
 
+def test_a_second_rollback_reaches_no_further_than_the_lag() -> None:
+    """Rows inside the window are still kept after the first one, but they cannot be taken back: the rows before them,
+    which would enter the window, are already in the sums.
+    """
+    features, inputs = brute.MAPS["Positive"].make(K, G, seeded(3)), draw()
+    state = LinearState.empty(features, batch=B, kv_heads=G, value_dim=V, lag=3, exact_within=4)
+    _, before = fed(state, at(inputs, 0, 20), [9, 1])
+    _, after = fed(before, at(inputs, 20, 23), [])
+    assert_same_future(after.rollback(2).rollback(1), before, at(inputs, 30, 35))
+    with pytest.raises(ValueError, match=r"^LinearState\.rollback: positions must be at most 0"):
+        after.rollback(2).rollback(1).rollback(1)
+    with pytest.raises(ValueError, match=r"^LinearState\.rollback: positions must be at most 1"):
+        after.rollback(2).rollback(2)
+
+
 def test_states_with_a_window_merge_fork_and_are_saved(tmp_path: Any) -> None:
     features, inputs = brute.MAPS["Hyperbolic"].make(K, G, seeded(3)), draw()
     empty = LinearState.empty(features, batch=B, kv_heads=G, value_dim=V, lag=2, exact_within=6)
