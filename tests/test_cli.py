@@ -329,6 +329,7 @@ def layer(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_diagnose_prints_a_table_and_an_advice_for_every_head(layer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("attention", "diagnose", str(layer), "--causal", "--wanted-error", "0.2") == 0
     summary, heading, flat, peaked, first, second = capsys.readouterr().out.splitlines()

@@ -356,6 +356,7 @@ TRIVIAL = "```claim trivial\nassert: 1 + 1 == 2\n```\n"
 CODE = "import sys; from likewise.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
 
 
+@pytest.mark.slow
 def test_a_trivial_claim_is_answered_at_once_and_without_torch(tmp_path: Path) -> None:
     """Seconds of all processes together, which a busy machine does not change; alone it takes no longer than that."""
     page = tmp_path / "page.md"

@@ -114,6 +114,7 @@ def test_comparisons_say_what_they_found(arguments: list[str], line: str, capsys
     assert line in capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.slow
 def test_networks_compare_without_lengths(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("cost", "resnet50", "--compare", "resnet50.v1_5") == 0
     shown = capsys.readouterr().out.split()

@@ -69,6 +69,7 @@ def models(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
     }
 
 
+@pytest.mark.slow
 def test_depths_are_those_of_the_library(
     data: Path, models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,6 +104,7 @@ def test_depths_are_those_of_the_library(
     assert "folder must hold the run" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone(
     data: Path, models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

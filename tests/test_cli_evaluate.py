@@ -49,6 +49,7 @@ def shown(place: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> d
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_folder_is_judged_by_all_pairs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = shown(place, capsys, str(place / "faces"), "--far", "0.1", "--clusters", "--worst", "2", "--splits", "2")
     saved = load_network(place / "m.safetensors")
@@ -121,6 +122,7 @@ def lfw_archive(folder: Path) -> Path:
     return archive(folder / "lfw.tar", {**members, **{name: text.encode() for name, text in lists.items()}})
 
 
+@pytest.mark.slow
 def test_lfw_by_view_and_by_fold(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from likewise.data import lfw, lfw_protocol
 
@@ -139,6 +141,7 @@ def test_lfw_by_view_and_by_fold(place: Path, tmp_path: Path, capsys: pytest.Cap
     assert everyone["protocol"] == "all pairs"
 
 
+@pytest.mark.slow
 def test_a_page_holds_everything_and_fetches_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = place / "report.html"
     found = shown(
@@ -172,6 +175,7 @@ def test_warnings_stand_beside_the_rates_in_every_output(place: Path, capsys: py
     assert "trained on" not in "".join(capsys.readouterr())
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_beside_the_network_is_only_warned_of(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,6 +208,7 @@ def test_what_is_left_out_is_said_as_far_as_it_is_known(
         assert f"left out: 1 unreadable{more}" in capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.slow
 def test_tables_that_train_go_on_after_ctrl_c(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

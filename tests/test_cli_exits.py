@@ -61,6 +61,7 @@ def test_a_page_and_a_file_are_written(model: Path, capsys: pytest.CaptureFixtur
     assert found.preparation == Preparation((8, 8), 1)
 
 
+@pytest.mark.slow
 def test_smaller_networks_and_the_answer_are_printed(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(model, *SMALL, "--smaller", "resnet14", "--joint") == 0
     out = capsys.readouterr().out

@@ -126,6 +126,7 @@ def test_another_plan_does_not_resume(faces: Path, tmp_path: Path, capsys: pytes
     assert "resume: steps must be that of the checkpoint, 2; got 3" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_harmony_with_a_network_or_with_its_vectors(faces: Path, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     assert run(str(faces), *base(tmp_path / "old", "--steps", "1", "--seed", "5")) == 0
@@ -143,6 +144,7 @@ def test_harmony_with_a_network_or_with_its_vectors(faces: Path, tmp_path: Path)
     assert len({by_network[0], by_vectors[0], alone[0]}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 def test_an_upgrade_is_compared_with_its_control(
     faces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -177,6 +179,7 @@ def test_an_upgrade_is_compared_with_its_control(
     assert "compare_versions: far must be at least 3 / 4 different pairs; got 0.5." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 def test_ctrl_c_in_the_control_can_be_resumed(
     faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -322,6 +322,7 @@ def test_a_far_that_cannot_be_shown_is_refused_before_training(
     assert left_by(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_run_that_collapses_leaves_its_log_its_curve_and_the_checkpoint_before(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -145,6 +145,7 @@ def test_signs_that_nobody_sees_are_written_out() -> None:
     assert (found.id, found.detail, found.witness, found.suggestions) == (shown, shown, {shown: shown}, [shown])
 
 
+@pytest.mark.slow
 def test_an_assistant_is_served_over_pipes() -> None:
     place = mcp.StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], cwd=guards.ROOT)
     assert call(place, "check_claim", text=TRUE)["verdict"] == "holds"
@@ -194,6 +195,7 @@ def test_http_is_on_the_loopback_address(monkeypatch: pytest.MonkeyPatch) -> Non
     assert calls == [("streamable-http", {"host": "127.0.0.1", "port": 1234}), ("stdio", {})]
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("likewise.checks.find_spec", lambda name: None)
     with pytest.raises(SystemExit) as stopped:

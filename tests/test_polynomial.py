@@ -21,6 +21,7 @@ points = st.fixed_dictionaries(dict.fromkeys(NAMES, values))
 Point = dict[str, Fraction]
 
 
+@pytest.mark.slow
 @given(polynomials, polynomials, points)
 def test_evaluation_commutes_with_arithmetic(p: Polynomial, q: Polynomial, at: Point) -> None:
     x, y = p.evaluate(at), q.evaluate(at)
@@ -31,6 +32,7 @@ def test_evaluation_commutes_with_arithmetic(p: Polynomial, q: Polynomial, at: P
     assert (2 - p).evaluate(at) == 2 - x
 
 
+@pytest.mark.slow
 @given(polynomials, polynomials, polynomials)
 def test_equal_polynomials_are_equal_and_hash_alike(p: Polynomial, q: Polynomial, r: Polynomial) -> None:
     left, right = p * (q + r), r * p + q * p
@@ -41,6 +43,7 @@ def test_equal_polynomials_are_equal_and_hash_alike(p: Polynomial, q: Polynomial
     assert pickle.loads(pickle.dumps(p)) == p
 
 
+@pytest.mark.slow
 @given(polynomials, polynomials, points)
 def test_substitution_is_evaluation_of_the_replacement(p: Polynomial, q: Polynomial, at: Point) -> None:
     assert p.substitute({"N": q, "D": 2}).evaluate(at) == p.evaluate({**at, "N": q.evaluate(at), "D": 2})
@@ -51,6 +54,7 @@ def test_substitution_replaces_all_names_at_once() -> None:
     assert (N - D).substitute({"N": D, "D": N}) == D - N
 
 
+@pytest.mark.slow
 @given(polynomials)
 def test_a_grid_of_its_degrees_determines_a_polynomial(p: Polynomial) -> None:
     assert interpolate(p.evaluate, NAMES, [p.degree_in(name) for name in NAMES]) == p

@@ -76,6 +76,7 @@ def test_distances_of_rows_with_themselves_are_mirrored(rows: int) -> None:
         assert_close(torch.cat([each for _, each in distance_blocks(x, x, elements=rows)]), d, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "period"), [(1000, 10), (1800, 14), (384, 3), (4096, 32)])
 def test_rows_far_out_do_not_move_the_centre(rows: int, period: int) -> None:
     x = draw(rows, 7)
@@ -192,6 +193,7 @@ print([batch() for _ in range(5)][-1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory of other C libraries is their own affair")
 def test_freed_memory_is_kept() -> None:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}

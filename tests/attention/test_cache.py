@@ -33,6 +33,7 @@ def assert_holds(cache: KeyValueCache, keys: Tensor, values: Tensor) -> None:
     assert torch.equal(cache.values, values)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(moves=st.lists(st.integers(-5, 4), max_size=12))
 def test_a_cache_holds_what_was_appended_and_not_taken_back(moves: list[int]) -> None:

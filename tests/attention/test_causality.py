@@ -105,6 +105,7 @@ def test_later_keys_and_values_of_a_packed_sequence_change_no_bit(attend: Form) 
     assert_earlier_rows_keep_their_bits(attend, inputs, {"sequence_ids": ids}, cuts=(4, 12))
 
 
+@pytest.mark.slow
 @EVERY_MAP
 @pytest.mark.parametrize(
     "structure", [{"block_size": 4}, {"block_size": 11}, {"prefix_lengths": torch.tensor([3, 11])}]

@@ -46,24 +46,28 @@ def assert_compiles(attend: Form, sizes: Sizes, structure: dict[str, Any]) -> No
     assert_same(with_gradients(compiled, *inputs), with_gradients(partial(attend, **structure), *inputs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("causal", [False, True])
 def test_compiled_is_eager(name: str, causal: bool) -> None:
     assert_compiles(FORMS[name], Sizes(T=T, S=T), {"causal": causal})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax", "Polynomial", "plain"])
 def test_compiled_is_eager_with_other_lengths_and_padding(name: str) -> None:
     mask = torch.rand(2, T + 4, generator=seeded(5)) > 0.3
     assert_compiles(FORMS[name], Sizes(T=T, S=T + 4), {"causal": True, "mask": mask})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax", "plain"])
 @pytest.mark.parametrize("kind", ["prefix", "block"])
 def test_compiled_is_eager_under_structure(name: str, kind: str) -> None:
     assert_compiles(FORMS[name], Sizes(T=T, S=T), structures(T)[kind])
 
 
+@pytest.mark.slow
 def test_compiled_keys_that_jump_beside_padding_are_eager() -> None:
     q, k, v = draw(Sizes(T=T, S=T), seeded(7), dtype=torch.float32)
     k = k * torch.linspace(50, 0.1, T)[:, None]

@@ -218,6 +218,7 @@ def test_predicted_variance_is_meant_with_softmax_weights(case: str, within: int
         assert both.log10_variance < one.log10_variance
 
 
+@pytest.mark.slow
 def test_a_peaked_head_is_left_alone_and_a_flat_one_is_not() -> None:
     q, k, v = draw(Sizes(B=2, G=2, repeats=1, T=149, S=149, K=16, V=7), seeded(3), dtype=torch.float32)
     q[:, 0] *= 0.4
@@ -229,6 +230,7 @@ def test_a_peaked_head_is_left_alone_and_a_flat_one_is_not() -> None:
     assert peaked.advice.text.startswith("do not linearise this head: the best map, ")
 
 
+@pytest.mark.slow
 def test_defaults_are_taylor_and_three_random_maps_by_width_and_window() -> None:
     q, k, v = draw(Sizes(G=2, repeats=1, T=131, S=131), seeded(3), dtype=torch.float32)
     found = diagnose(q, k, v, causal=True, generator=seeded(0))
@@ -293,6 +295,7 @@ def test_the_same_generator_gives_the_same_diagnosis() -> None:
     assert without_maps(one) == without_maps(same)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("causal", [False, True])
 def test_some_rows_tell_what_all_rows_tell(causal: bool) -> None:
     # Not more exactly than this: the few causal rows with few keys have most of the error.

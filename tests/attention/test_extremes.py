@@ -66,6 +66,7 @@ def test_linear_attention_is_right_at_extreme_logits(name: str, K: int, causal: 
     assert_same_beside_the_largest(ours, plain)
 
 
+@pytest.mark.slow
 @POSITIVE
 @PLACES
 @DIRECTIONS
@@ -148,6 +149,7 @@ def test_all_keys_huge_or_all_far_apart_stays_finite(name: str) -> None:
 MANY = 70_001  # ones: a float16 sum of them is infinite, a bfloat16 sum stops at 256
 
 
+@pytest.mark.slow
 @HALF
 @pytest.mark.parametrize("structure", [{}, {"causal": True}, {"sequence_ids": torch.zeros(1, MANY, dtype=torch.int64)}])
 def test_sums_of_seventy_thousand_ones_do_not_saturate(dtype: torch.dtype, structure: dict[str, Any]) -> None:

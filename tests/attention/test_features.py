@@ -104,6 +104,7 @@ def test_sizes_0_and_1_work(name: str, shape: tuple[int, ...]) -> None:
     assert phi.queries(draw(*shape)).shape == phi.keys(draw(*shape)).shape == (*shape[:-1], phi.dim or K)
 
 
+@pytest.mark.slow
 @each_map
 def test_gradients_are_those_of_the_features(name: str) -> None:
     phi, x = build(name), draw(3, K).requires_grad_()

@@ -53,17 +53,20 @@ def tiny(attend: Form, kind: str, length: int) -> tuple[Callable[..., Tensor], t
     return partial(attend, **structures(length)[kind]), tuple(x.requires_grad_() for x in inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attend", "kind"), EVERY_PATH)
 def test_gradients_are_those_of_finite_differences(attend: Form, kind: str) -> None:
     # A random projection of the Jacobian; all of it is compared with brute force in the other tests.
     assert gradcheck(*tiny(attend, kind, 5), fast_mode=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("attend", "kind"), EVERY_PATH)
 def test_double_backward_works(attend: Form, kind: str) -> None:
     assert gradgradcheck(*tiny(attend, kind, 3), fast_mode=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["log", "log and value"])
 @pytest.mark.parametrize("kind", ["causal", "masked causal", "packed"])
 def test_gradients_through_jumps_are_those_of_finite_differences(
@@ -107,6 +110,7 @@ def test_keys_that_jump_are_right(
     assert_same_beside_the_largest(actual, expected)
 
 
+@pytest.mark.slow
 @LOG_MAPS
 @pytest.mark.parametrize("chunk_size", [5, None])
 @pytest.mark.parametrize("kind", ["causal", "masked causal", "packed", "packed causal", "block"])

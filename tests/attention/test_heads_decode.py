@@ -57,6 +57,7 @@ def decoded(
     return torch.cat(outputs, dim=1), cache
 
 
+@pytest.mark.slow
 @EVERY_ATTEND
 @settings(max_examples=2)
 @given(sizes=st.lists(st.integers(0, 4), max_size=3), kv_heads=st.sampled_from([1, G, H]))
@@ -78,6 +79,7 @@ def test_decoding_without_gradients_is_the_causal_forward(attend: str) -> None:
         assert_same([decoded(module, x, [3])[0]], [module(x, causal=True)])
 
 
+@pytest.mark.slow
 @EVERY_ATTEND
 @pytest.mark.parametrize("sizes", [[], [5, 3], [T]], ids=["one by one", "pieces", "at once"])
 def test_decoding_padded_rows_is_decoding_them_alone(attend: str, sizes: list[int]) -> None:

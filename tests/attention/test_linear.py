@@ -38,6 +38,7 @@ def test_few_rows_are_too_wild_to_compare(name: str, causal: bool) -> None:
     assert wild.double().mean() < (0.1 if name in brute.SIGNED else 1e-9)
 
 
+@pytest.mark.slow
 @EVERY_MAP
 @DIRECTIONS
 @settings(max_examples=10)
@@ -153,6 +154,7 @@ def test_averages_of_values_are_not_warned_of() -> None:
             linear_attention(q, k, v, features=features)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", brute.MAPS)
 @pytest.mark.parametrize("options", [{"causal": True}, {}, {"causal": True, "exact_within": 5}, {"exact_within": 5}])
 def test_vmap_equals_a_loop(name: str, options: dict[str, Any]) -> None:

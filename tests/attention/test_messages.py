@@ -101,6 +101,7 @@ WRONG_TENSORS: dict[str, tuple[Callable[[Tensor, Tensor, Tensor], tuple[Any, ...
 }
 
 
+@pytest.mark.slow
 @EVERY_FORM
 @pytest.mark.parametrize("wrong", WRONG_TENSORS)
 @pytest.mark.parametrize("causal", [False, True])

@@ -61,6 +61,7 @@ def mixed(name: str, features: Any, q: Tensor, k: Tensor, v: Tensor, within: int
     return brute.attend(similarity, q, k, v, structure, brute.frequencies(features, q))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RANDOM)
 @pytest.mark.parametrize("within", WINDOWS)
 @pytest.mark.parametrize("causal", [True, False])
@@ -94,6 +95,7 @@ def test_a_window_as_long_as_the_sequence_is_exact_attention(causal: bool, lengt
     assert_close(found, kernel_attention(*inputs, kernel=Exponential(), causal=causal))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POSITIVE)
 @pytest.mark.parametrize("causal", [True, False])
 def test_a_window_over_many_pieces_agrees_in_every_dtype(name: str, causal: bool) -> None:
@@ -121,6 +123,7 @@ def test_gradients_are_those_of_brute_force(name: str, masked: bool) -> None:
             assert_close(one, other, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_gradients_of_gradients_exist() -> None:
     features = Positive(2, num_features=3, generator=seeded(0))
     inputs = [
@@ -153,6 +156,7 @@ def test_extreme_logits_stay_finite() -> None:
     assert_close(found, mixed("Positive", features, *draw(9.0, torch.float32), 4, causal=True), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SoftmaxFourier", "Positive", "Hyperbolic", "Fourier"])
 @pytest.mark.parametrize("lag", [0, 3])
 @pytest.mark.parametrize("within", [1, 2, 9, 60])
@@ -194,6 +198,7 @@ def test_a_second_rollback_reaches_no_further_than_the_lag() -> None:
         after.rollback(2).rollback(2)
 
 
+@pytest.mark.slow
 def test_states_with_a_window_merge_fork_and_are_saved(tmp_path: Any) -> None:
     features, inputs = brute.MAPS["Hyperbolic"].make(K, G, seeded(3)), draw()
     empty = LinearState.empty(features, batch=B, kv_heads=G, value_dim=V, lag=2, exact_within=6)

@@ -55,6 +55,7 @@ def poisoned(inputs: Inputs, where: list[int], garbage: float, *, queries: bool 
     return q, k, v
 
 
+@pytest.mark.slow
 @EVERY_FORM
 @DIRECTIONS
 @SIDES
@@ -94,6 +95,7 @@ STRUCTURES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @EVERY_FORM
 @pytest.mark.parametrize("kind", STRUCTURES)
 @pytest.mark.parametrize("side", ["left", "scattered"])
@@ -197,6 +199,7 @@ SINGLE_AND_EMPTY = [
 ]
 
 
+@pytest.mark.slow
 @EVERY_FORM
 @DIRECTIONS
 @pytest.mark.parametrize("sizes", SINGLE_AND_EMPTY, ids=letters)

@@ -93,6 +93,7 @@ def test_half_precision_gradients_are_near(dtype: torch.dtype) -> None:
         assert_close(one, other, atol=2e-3 * other.square().mean().sqrt().item())  # the kept output is rounded too
 
 
+@pytest.mark.slow
 def test_the_scan_passes_gradcheck_twice() -> None:
     features = Positive(3, num_features=4, generator=seeded(2))
     inputs = [torch.randn(1, 2, 5, 3, dtype=torch.float64, generator=seeded(i)).requires_grad_() for i in range(3)]

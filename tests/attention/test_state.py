@@ -46,6 +46,7 @@ def splits(draw_one: st.DrawFn, length: int = T) -> list[int]:
     return sizes
 
 
+@pytest.mark.slow
 @EVERY_MAP
 @EVERY_LAG
 @settings(max_examples=2)
@@ -113,6 +114,7 @@ def poisoned(inputs: Sequence[Tensor], mask: Tensor) -> list[Tensor]:
     return bad
 
 
+@pytest.mark.slow
 @EVERY_MAP
 @EVERY_LAG
 @settings(max_examples=2)
@@ -158,6 +160,7 @@ def test_a_row_of_nothing_but_padding_gives_zero(name: str) -> None:
     assert (out[0] != 0).all()
 
 
+@pytest.mark.slow
 @EVERY_MAP
 @pytest.mark.parametrize(("lag", "count", "before"), [(1, 1, 8), (5, 5, 0), (5, 5, 3), (5, 2, 8)])
 def test_rollback_is_exact_to_the_last_bit(name: str, lag: int, count: int, before: int) -> None:
@@ -169,6 +172,7 @@ def test_rollback_is_exact_to_the_last_bit(name: str, lag: int, count: int, befo
         assert_same_future(later.rollback(count), state, sequence(7, seed=5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", brute.LOGARITHMIC)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("own", [1, SIZES.G], ids=["shared frequencies", "own frequencies"])
@@ -187,6 +191,7 @@ def test_rollback_is_exact_however_keys_lie_in_memory(name: str, dtype: torch.dt
     assert_same_future(later.rollback(4), state, sequence(3, seed=2, dtype=dtype))
 
 
+@pytest.mark.slow
 @EVERY_MAP
 @EVERY_LAG
 @settings(max_examples=4)
@@ -257,6 +262,7 @@ def test_a_state_is_a_value(name: str, lag: int) -> None:
     assert all(torch.equal(x, y) for x, y in zip(tensors(state), copy, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", brute.LOGARITHMIC)
 @EVERY_LAG
 def test_states_of_extreme_sequences_are_finite_and_right(name: str, lag: int) -> None:

@@ -42,6 +42,7 @@ def expected_after(name: str, features: FeatureMap, before: list[Tensor], news: 
     return out[:, :, before[0].shape[2] :]
 
 
+@pytest.mark.slow
 @EVERY_MAP
 @EVERY_LAG
 @settings(max_examples=2)
@@ -87,6 +88,7 @@ def test_gradients_flow_through_both_spans(name: str, lag: int) -> None:
     assert_same(with_gradients(merged, *sequence()), with_gradients(plain, *sequence()))
 
 
+@pytest.mark.slow
 @EVERY_KIND
 @EVERY_LAG
 def test_merging_with_the_empty_state_changes_no_bit(name: str, lag: int) -> None:

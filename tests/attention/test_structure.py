@@ -77,6 +77,7 @@ def problems(draw: st.DrawFn, kind: str) -> tuple[Sizes, dict[str, Any], int]:
     return sizes, structure, seed
 
 
+@pytest.mark.slow
 @EVERY_KIND
 @OF_EACH_SORT
 @settings(max_examples=15)
@@ -100,6 +101,7 @@ def test_structured_softmax_is_brute_force(kind: str, data: st.DataObject) -> No
     assert_same(with_gradients(partial(kernel_attention, kernel=Exponential(), **structure), *inputs), plain)
 
 
+@pytest.mark.slow
 @EVERY_MAP
 @pytest.mark.parametrize("kind", structures(3))
 def test_every_map_is_brute_force_under_every_structure(name: str, kind: str) -> None:
@@ -132,6 +134,7 @@ def test_the_dense_mask_is_the_definition(kind: str, data: st.DataObject) -> Non
     assert torch.equal(dense.expand(sizes.B, q.shape[1], sizes.T, sizes.S), brute.allowed(q, k, structure))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["none", *KINDS])
 @settings(max_examples=15)
 @given(data=st.data())

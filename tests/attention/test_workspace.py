@@ -43,6 +43,7 @@ def positive(key_dim: int = 5) -> Positive:
     return Positive(key_dim, num_features=7, generator=seeded(2))
 
 
+@pytest.mark.slow
 @EVERY_MAP
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_used_memory_changes_no_bit(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

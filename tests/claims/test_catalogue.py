@@ -187,6 +187,7 @@ def test_no_number_is_compared_with_itself() -> None:
     assert not bare
 
 
+@pytest.mark.slow
 def test_engines_decide_every_claim_as_expected(run: tuple[dict[str, Verdict], float]) -> None:
     verdicts, _ = run
     missed = [str(verdict) for verdict in verdicts.values() if not verdict.as_expected]

@@ -141,6 +141,7 @@ EXPRESSIONS = [
 parts = st.fractions(-3, 3, max_denominator=20)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     text=st.sampled_from(EXPRESSIONS),

@@ -115,6 +115,7 @@ def test_code_is_off_without_permission(tmp_path: Path) -> None:
     assert finding.detail == "code claims are off; --allow-code runs them"
 
 
+@pytest.mark.slow
 def test_worked_example_prints_its_line(tmp_path: Path) -> None:
     (tmp_path / "mha_wide.py").write_text(WIDE)
     text = f"{X}\nbudget: 60\nassert: run(mha_wide.forward, x) succeeds"
@@ -234,6 +235,7 @@ def answered(name: str, body: str, folder: Path, relation: str = "succeeds", bud
     return finding.verdict, finding.detail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_hostile_code_does_no_harm_and_never_succeeds(name: str, hostile: Path, monkeypatch) -> None:
     monkeypatch.setenv("LIKEWISE_TEST_SECRET", "hush")
@@ -273,6 +275,7 @@ def children_inside(parent: int | None = None) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "relation", "verdict", "detail"),
     [

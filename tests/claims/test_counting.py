@@ -125,6 +125,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 SIZED = "of: attend.py:step | sizes: N, D, M"
 
 
+@pytest.mark.slow
 def test_file_is_counted_in_a_confined_process_and_its_polynomial_decides(folder: Path) -> None:
     (folder / "attend.py").write_text(f"from likewise.attention import Elu\n{ATTEND}")  # our package can be used
     finding = found(f"budget: 30 | {SIZED} | assert: cost in O(N*D*M)", folder)
@@ -268,6 +269,7 @@ def confined(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip(said)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("confined")
 def test_nothing_that_code_tries_while_it_is_counted_succeeds(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("LIKEWISE_TEST_SECRET", "hush")
@@ -299,6 +301,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("confined")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_file_that_will_not_be_counted_ends_undecided(name: str, tmp_path: Path) -> None:

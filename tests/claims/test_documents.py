@@ -391,6 +391,7 @@ def test_a_place_in_a_list_is_one_of_the_file(entry: str, found: tuple[int, int]
     assert line == found[0]
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_printable_text_is_printable(text: str) -> None:
     assert printable(text).isprintable()

@@ -19,6 +19,7 @@ def decided(text: str) -> Finding:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(SIDE, SIDE, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), st.sampled_from(CONDITIONS))
 def test_what_holds_holds_in_a_box_and_what_fails_fails_at_its_witness(left, right, comparison, conditions):

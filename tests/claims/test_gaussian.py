@@ -112,6 +112,7 @@ FACTORS = [
 ]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     factors=st.lists(st.sampled_from(FACTORS), min_size=1, max_size=3),
@@ -170,6 +171,7 @@ def test_exact_values_agree_with_draws(body: str) -> None:
     assert deviations.std() / math.sqrt(draws) < 0.02 * max(1.0, abs(exact))
 
 
+@pytest.mark.slow
 @given(a=st.lists(st.integers(-3, 3), min_size=1, max_size=4), power=st.integers(0, 8))
 def test_signs_are_averaged_over_all_cases(a: list[int], power: int) -> None:
     cases = [sum(x * s for x, s in zip(a, signs, strict=True)) ** power for signs in product((1, -1), repeat=len(a))]

@@ -39,6 +39,7 @@ SCALARS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", ["==", ">=", ">"])
 def test_what_is_proved_is_true_at_sizes_it_never_saw(sign: str) -> None:
     points = [(size, seed) for size in (1, 2, 3, 6) for seed in range(3)]

@@ -39,6 +39,7 @@ def eliminated(rows: list[Row]) -> bool:
     return all(row.holds({}) for row in rows)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(ROWS, max_size=6))
 def test_simplex_agrees_with_elimination_and_proves_what_it_says(rows):

@@ -27,6 +27,7 @@ def decided(text: str) -> Finding:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(ATOM, st.lists(ATOM, max_size=2))
 def test_proof_meets_no_counterexample_and_a_witness_is_one(relation, assumptions):
@@ -87,6 +88,7 @@ def test_linear_claim_is_refuted_at_a_small_point(text, detail):
     assert (found.verdict, found.grade, found.detail) == ("refuted", "exact witness", detail)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -44,6 +44,7 @@ def ratio_grows(f: str, g: str, ray: dict[str, str], cone: str) -> bool:
     return ratios[1] > 100 * ratios[0] and ratios[2] > 100 * ratios[1]
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(SUM, SUM, st.sampled_from(CONES))
 def test_bound_that_holds_is_met_at_all_small_sizes_and_one_that_fails_grows_along_its_ray(f, g, cone):
@@ -58,6 +59,7 @@ def test_bound_that_holds_is_met_at_all_small_sizes_and_one_that_fails_grows_alo
             assert not satisfied(cone, sizes) or value(f, sizes) <= factor * value(g, sizes)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(SUM, SUM, st.sampled_from(CONES))
 def test_omega_is_o_the_other_way_round_and_theta_is_both(f, g, cone):
@@ -78,6 +80,7 @@ def test_suggested_assumption_makes_the_bound_hold(f, g):
         assert verdict(f"{f} in O({g})", suggestion.replace(", ", "; ")) == "holds"
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(SUM, SUM, SUM)
 def test_minimum_is_bounded_by_what_bounds_either_and_bounds_only_what_both_do(f, g, h):

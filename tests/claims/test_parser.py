@@ -29,6 +29,7 @@ def number(value: int) -> Number:
     return Number(Fraction(value))
 
 
+@pytest.mark.slow
 @given(chains(nodes))
 @settings(max_examples=400, deadline=None)
 def test_a_chain_reads_as_it_prints(chain: Chain) -> None:
@@ -280,6 +281,7 @@ def test_definitions_cannot_explode() -> None:
         parse("\n".join(["f0(x) = -x", *deeper, "assert: f89(2) > 0"]))
 
 
+@pytest.mark.slow
 @given(st.text(alphabet=st.sampled_from("givenassert:xRND^()[]{}~=<>+-*/@.,;'\"#%0123456789E \n"), max_size=200))
 @settings(max_examples=500, deadline=None)
 def test_any_text_is_a_claim_or_says_why(text: str) -> None:

@@ -60,6 +60,7 @@ def test_reports_can_be_replayed() -> None:
     assert len(means) == 3
 
 
+@pytest.mark.slow
 def test_of_2000_true_claims_at_most_15_in_1000_are_refuted() -> None:
     """alpha = 0.01, equality without a tolerance, four kinds of bounded quantities, intervals and bets together."""
     texts = [

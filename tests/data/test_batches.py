@@ -45,6 +45,7 @@ def test_batches_depend_on_step_and_row_alone(workers: int, step: int) -> None:
             assert torch.equal(image, DIGITS(pixels))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_pieces_join_to_the_batch_that_was_asked_for(tmp_path: Path, workers: int) -> None:
     found = folders(people(tmp_path / "set", {"Ann": 3, "Bo": 2}, size=(40, 50)))

@@ -32,6 +32,7 @@ def depth_pair(found: PredictionDepth) -> tuple[list[int], list[int]]:
     return found.train.depth.tolist(), found.test.depth.tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.integers(0, 999), st.integers(1, 12))
 def test_depth_is_that_of_the_definition(seed: int, k: int) -> None:
@@ -44,6 +45,7 @@ def test_depth_is_that_of_the_definition(seed: int, k: int) -> None:
     assert len(set(expected)) > 2  # or the law says little
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.integers(0, 999), st.integers(0, TRAIN))
 def test_short_circuit_equals_the_full_pass(seed: int, sample: int) -> None:

@@ -67,6 +67,7 @@ def stopping(stage: str) -> Any:
     return progress
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "max_memory"),
     [("forward pass, test", LITTLE), ("2, train", LITTLE), ("input, test", LITTLE), ("2, train", 1 << 30)],
@@ -85,6 +86,7 @@ def test_interrupted_work_goes_on(tmp_path: Path, stage: str, max_memory: int) -
         assert "forward pass, train" in told  # their activations were nowhere else
 
 
+@pytest.mark.slow
 def test_activations_that_are_all_on_disk_spare_the_forward_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,7 @@ print(extra_bytes(lambda: nearest(y[torch.arange(N)], y, k=30, support=4096)), _
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not pathlib.Path("/proc/self/clear_refs").exists(), reason="only Linux says what was resident")
 def test_the_work_takes_no_more_memory_than_planned(tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-c", MEASURED, str(tmp_path / "rows")]

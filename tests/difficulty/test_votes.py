@@ -13,6 +13,7 @@ from tests.difficulty import plain
 rows = st.lists(st.lists(st.integers(0, 3), min_size=7, max_size=7), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(rows, st.lists(st.integers(1, 7), min_size=1, max_size=3))
 def test_votes_are_those_of_a_count(labels: list[list[int]], ks: list[int]) -> None:

@@ -39,6 +39,7 @@ def test_a_smaller_share_is_part_of_a_larger_one() -> None:
     assert all(one < two for one, two in pairwise(shares))
 
 
+@pytest.mark.slow
 def test_a_row_is_a_network_of_its_own(parts: tuple[Examples, Examples], tmp_path: Path) -> None:
     some, test = parts
     found = table5(some, test, PLAN, tmp_path / "runs", widths=(3, 6), protocol=Everyone(2), far=0.1)
@@ -53,6 +54,7 @@ def test_a_row_is_a_network_of_its_own(parts: tuple[Examples, Examples], tmp_pat
         assert (row.val, row.val_error, row.accuracy) == (rates.val, rates.val_error, rates.accuracy)
 
 
+@pytest.mark.slow
 def test_a_stopped_table_goes_on_to_the_same_result(parts: tuple[Examples, Examples], tmp_path: Path) -> None:
     some, test = parts
 
@@ -83,6 +85,7 @@ def test_a_stopped_table_goes_on_to_the_same_result(parts: tuple[Examples, Examp
     assert other.rows[0].val != whole.rows[0].val or other.rows[0].threshold != whole.rows[0].threshold
 
 
+@pytest.mark.slow
 def test_more_people_are_more_images(parts: tuple[Examples, Examples], tmp_path: Path) -> None:
     some, test = parts
     found = table6(some, test, PLAN, tmp_path, shares=(0.5, 1.0), far=0.1)
@@ -118,6 +121,7 @@ def test_a_plan_comes_back_from_beside_its_network(tmp_path: Path) -> None:
         plan_of(tmp_path / "n.safetensors")
 
 
+@pytest.mark.slow
 def test_the_plan_of_an_upgraded_network_is_one_from_scratch(tmp_path: Path) -> None:
     some = digits().take(range(60))
     first = replace(PLAN, size=(6, 7), steps=1)

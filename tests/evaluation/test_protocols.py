@@ -36,6 +36,7 @@ def test_people_are_dealt_whole_and_each_split_has_both_kinds(labels: torch.Tens
         assert counts.max() >= 2
 
 
+@pytest.mark.slow
 @given(LABELS, st.integers(1, 4))
 def test_drawn_pairs_are_half_and_half_inside_splits(labels: torch.Tensor, splits: int) -> None:
     _, sizes = labels.unique(return_counts=True)

@@ -139,6 +139,7 @@ def test_a_row_is_the_judgement_of_shifted_images(protocol: str) -> None:
     assert second.far_kept == pytest.approx(accepted[False][0] / accepted[False][1])
 
 
+@pytest.mark.slow
 def test_table_4_changes_all_images_and_skips_what_changes_nothing() -> None:
     some, network, told = drawn_people(8, 4, noise=50.0), Looking(), []
     found = table4(

@@ -37,6 +37,7 @@ def by_definition(exits: EarlyExit, policy: Policy, x: Tensor) -> tuple[list[int
     return found, torch.stack(answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compact", ["always", "never"])
 @pytest.mark.parametrize("name", CRITERIA)
 def test_a_batch_answers_as_its_examples_do_one_by_one(name: str, compact: Compact) -> None:
@@ -50,6 +51,7 @@ def test_a_batch_answers_as_its_examples_do_one_by_one(name: str, compact: Compa
     assert_close(found.logits, logits)
 
 
+@pytest.mark.slow
 @given(st.permutations(range(11)), st.lists(st.sampled_from([0.0, 0.5, 0.8, 2.0]), min_size=3, max_size=3))
 def test_the_order_of_a_batch_does_not_matter(order: list[int], thresholds: list[float]) -> None:
     exits, x, policy = small(), rows(11), Policy(MaxProbability(), tuple(thresholds))

@@ -106,6 +106,7 @@ def test_a_network_of_other_weights_is_refused(tmp_path: Path) -> None:
         load_exits(tmp_path / "file", network=resnet8(channels=1, num_classes=4))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_shape_checks")
 def test_exported_programs_answer_as_the_network_at_any_batch(tmp_path: Path) -> None:
     exits = trained()

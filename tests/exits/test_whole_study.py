@@ -72,6 +72,7 @@ def same(one: nn.Module, other: nn.Module) -> bool:
     return mine.keys() == yours.keys() and all(torch.equal(mine[key], yours[key]) for key in mine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True])
 def test_the_network_is_left_as_it_was(parts: Splits, trained: nn.Module, joint: bool) -> None:
     before = copy.deepcopy(trained)
@@ -80,6 +81,7 @@ def test_the_network_is_left_as_it_was(parts: Splits, trained: nn.Module, joint:
     assert same(found.prepared.exits.network, trained) is not joint
 
 
+@pytest.mark.slow
 def test_test_labels_choose_nothing(parts: Splits, trained: nn.Module, study: ExitStudy) -> None:
     other = parts._replace(test=Split(parts.test.inputs, parts.test.labels.flip(0), "test"))
     found = study_exits(trained, other, plan=PLAN)
@@ -126,6 +128,7 @@ def test_groups_of_difficulty_part_the_examples(study: ExitStudy) -> None:
     assert settled.layers == ("input", "0", "1", "2", "3", "4", "softmax")
 
 
+@pytest.mark.slow
 def test_depths_are_of_the_network_that_answers(parts: Splits, trained: nn.Module) -> None:
     found = study_exits(trained, parts, plan=replace(PLAN, joint=True, rate=0.05))
     settled = found.prepared.settled
@@ -158,6 +161,7 @@ class Stop(Exception):
     """As Ctrl-C would."""
 
 
+@pytest.mark.slow
 def test_a_stopped_study_goes_on_to_the_same_end(
     parts: Splits, trained: nn.Module, study: ExitStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

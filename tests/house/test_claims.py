@@ -20,6 +20,7 @@ def answers() -> list[tuple[Stated, Verdict]]:
     return list(zip(stated, check_claims(stated, budget=60.0), strict=True))
 
 
+@pytest.mark.slow
 def test_every_claim_has_the_verdict_it_expects() -> None:
     found = [f"{stated.file}:{stated.line} {verdict}" for stated, verdict in answers() if not verdict.as_expected]
     assert found == []

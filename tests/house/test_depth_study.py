@@ -72,6 +72,7 @@ def test_a_network_is_trained_once_and_read_afterwards(tmp_path: Path) -> None:
     assert torch.equal(one(x), two(x))
 
 
+@pytest.mark.slow
 def test_a_network_learns(tmp_path: Path) -> None:
     some = pictures(20)
     recipe = Recipe(epochs=60, batch=20, still=True)
@@ -122,6 +123,7 @@ def test_each_half_is_held_out_from_the_other() -> None:
     assert (shares[members[0], 0] < 0.1).all()
 
 
+@pytest.mark.slow
 def test_the_area_is_that_of_all_pairs() -> None:
     score = torch.tensor([3.0, 1.0, 2.0, 2.0, 0.0]).double()
     wrong = torch.tensor([True, False, True, False, False])

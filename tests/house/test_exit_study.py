@@ -44,6 +44,7 @@ def test_a_pool_is_both_halves_in_one(seen: study.Seen) -> None:
     assert seen.pool.role == "calibration"
 
 
+@pytest.mark.slow
 def test_a_promise_is_kept_and_a_thoughtless_choice_is_not(seen: study.Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     exits, pool = small(), seen.pool
     steps = study.matched_path(seen.selection).steps

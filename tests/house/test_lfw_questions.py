@@ -102,6 +102,7 @@ def test_an_upgrade_is_compared_with_what_was_stored_and_with_a_control() -> Non
     assert [each.case for each in found] == cases
 
 
+@pytest.mark.slow
 def test_an_upgrade_starts_from_the_body_and_learns_the_old_space() -> None:
     some = data()
     start = questions.usual(some, 1)

@@ -22,6 +22,7 @@ def test_import_loads_nothing_heavy(module: str) -> None:
     assert heavy_imports(f"import {module}") == set()
 
 
+@pytest.mark.slow
 def test_networks_need_no_more_than_attention_does() -> None:
     assert heavy_imports("import likewise.networks") == heavy_imports("import likewise.attention")
 
@@ -35,6 +36,7 @@ def test_help_answers_at_once() -> None:
     assert best_seconds(command, enough=HELP_SECONDS) < HELP_SECONDS
 
 
+@pytest.mark.slow
 def test_a_slow_answer_is_found() -> None:
     command = [sys.executable, "-c", "for _ in range(10**7): pass"]
     assert best_seconds(command, enough=0.05, runs=2) > 0.05

@@ -18,6 +18,7 @@ def verbs() -> set[str]:
     return commands | {group.name or "" for group in app.registered_groups}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_blocks_run(page: Path) -> None:
     assert guards.failing_blocks(page.name, page.read_text()) == []

@@ -35,6 +35,7 @@ def by_loops(x: Tensor, labels: Tensor, news: int, weights: dict[str, float]) ->
     return total, active
 
 
+@pytest.mark.slow
 @given(batches(), st.integers(0, 12), weight_tables, st.sampled_from(["sum", "mean"]))
 def test_it_is_the_weighted_sum_over_both_sets(
     batch: tuple[Tensor, Tensor], news: int, weights: dict[str, float], reduction: str
@@ -60,6 +61,7 @@ def test_it_is_the_weighted_sum_over_both_sets(
     assert none is None
 
 
+@pytest.mark.slow
 @given(batches())
 def test_without_old_vectors_it_is_the_triplet_loss(batch: tuple[Tensor, Tensor]) -> None:
     x, labels = batch

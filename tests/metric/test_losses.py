@@ -17,6 +17,7 @@ def listed(labels: Tensor) -> Triplets:
     return Triplets(*torch.tensor(all_triplets(labels.tolist()), dtype=torch.int64).reshape(-1, 3).T)
 
 
+@pytest.mark.slow
 @given(batches(), st.sampled_from(["sum", "mean"]))
 def test_batch_all_is_the_sum_over_the_list(batch: tuple[Tensor, Tensor], reduction: str) -> None:
     x, labels = batch
@@ -29,6 +30,7 @@ def test_batch_all_is_the_sum_over_the_list(batch: tuple[Tensor, Tensor], reduct
     assert_close(torch.autograd.grad(loss, x)[0], gradient, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(batches(), st.sampled_from(["sum", "mean"]))
 def test_triplet_loss_over_the_list_is_batch_all(batch: tuple[Tensor, Tensor], reduction: str) -> None:
     x, labels = batch
@@ -39,6 +41,7 @@ def test_triplet_loss_over_the_list_is_batch_all(batch: tuple[Tensor, Tensor], r
     assert_close(torch.autograd.grad(loss, x)[0], torch.autograd.grad(other, x)[0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_gradients_and_second_derivatives_by_differences() -> None:
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(7, 3, generator=generator, dtype=torch.float64, requires_grad=True)

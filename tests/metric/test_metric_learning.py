@@ -58,6 +58,7 @@ def test_a_closest_semi_hard_negative_is_the_closest_of_theirs(asked: Asked) -> 
     assert found == {(*pair, negative) for pair, negative in closest.items()}
 
 
+@pytest.mark.slow
 def test_a_random_semi_hard_negative_is_one_of_theirs(asked: Asked) -> None:
     theirs, generator = asked.rows(SEMI_HARD_LIST), torch.Generator().manual_seed(1)
     met: Rows = set()

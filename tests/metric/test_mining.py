@@ -30,6 +30,7 @@ def pairs(labels: Tensor) -> list[tuple[int, int, list[int]]]:
     ]
 
 
+@pytest.mark.slow
 @given(batches(), st.sampled_from(["skip", "farthest", "hardest"]))
 def test_closest_semi_hard_is_the_closest_within_the_band(batch: tuple[Tensor, Tensor], fallback: str) -> None:
     x, labels = batch
@@ -47,6 +48,7 @@ def test_closest_semi_hard_is_the_closest_within_the_band(batch: tuple[Tensor, T
     assert chosen(semi_hard_negatives(x, labels, margin=MARGIN, fallback=fallback)) == sorted(expected)  # ty: ignore[invalid-argument-type]
 
 
+@pytest.mark.slow
 @given(batches(), st.integers(0, 100))
 def test_random_semi_hard_is_any_within_the_band(batch: tuple[Tensor, Tensor], seed: int) -> None:
     x, labels = batch
@@ -61,6 +63,7 @@ def test_random_semi_hard_is_any_within_the_band(batch: tuple[Tensor, Tensor], s
     assert all(n in bands[a, p] for a, p, n in chosen(found))
 
 
+@pytest.mark.slow
 def test_random_choice_is_uniform() -> None:
     x = torch.tensor([[0.0], [0.1], [0.5], [-0.52], [0.54], [3.0]])
     labels = torch.tensor([0, 0, 1, 2, 3, 4])
@@ -71,6 +74,7 @@ def test_random_choice_is_uniform() -> None:
     assert all(abs(count - 200) < 5 * (600 * 2 / 9) ** 0.5 for count in counts)
 
 
+@pytest.mark.slow
 @given(batches())
 def test_batch_hard_is_farthest_positive_and_closest_negative(batch: tuple[Tensor, Tensor]) -> None:
     x, labels = batch
@@ -85,6 +89,7 @@ def test_batch_hard_is_farthest_positive_and_closest_negative(batch: tuple[Tenso
         assert n == min((j for j in range(len(marks)) if marks[j] != marks[a]), key=lambda j: (d[a][j], j))
 
 
+@pytest.mark.slow
 @given(batches())
 def test_shares_are_those_of_the_list(batch: tuple[Tensor, Tensor]) -> None:
     x, labels = batch
@@ -98,6 +103,7 @@ def test_shares_are_those_of_the_list(batch: tuple[Tensor, Tensor]) -> None:
     assert found == pytest.approx(Shares(hard / total, semi_hard / total, easy / total, len(triplets)))
 
 
+@pytest.mark.slow
 @given(batches(), st.integers(1, 30))
 def test_blocks_of_anchors_change_nothing(batch: tuple[Tensor, Tensor], elements: int) -> None:
     x, labels = batch
@@ -108,6 +114,7 @@ def test_blocks_of_anchors_change_nothing(batch: tuple[Tensor, Tensor], elements
         assert_close(other.masked_fill(other == NEVER, -1), one.masked_fill(one == NEVER, -1), atol=1e-13)
 
 
+@pytest.mark.slow
 @given(batches(), st.integers(1, 30))
 def test_parts_of_blocks_change_nothing(batch: tuple[Tensor, Tensor], part: int) -> None:
     def answers() -> tuple[list[tuple[int, ...]], Shares, Tensor]:

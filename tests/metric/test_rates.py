@@ -62,6 +62,7 @@ def test_one_fold_is_judged_on_its_own_pairs(pairs: tuple[Tensor, Tensor], far: 
     assert math.isnan(found.val_error)
 
 
+@pytest.mark.slow
 @given(pair_lists(), FARS, st.integers(2, 4))
 def test_each_fold_is_judged_by_the_others(pairs: tuple[Tensor, Tensor], far: float, folds: int) -> None:
     distances, same = pairs
@@ -89,6 +90,7 @@ def test_each_fold_is_judged_by_the_others(pairs: tuple[Tensor, Tensor], far: fl
     assert replace(listed, roc=found.roc) == found
 
 
+@pytest.mark.slow
 @given(pair_lists())
 def test_the_curve_is_the_shares_at_every_distance(pairs: tuple[Tensor, Tensor]) -> None:
     distances, same = pairs
@@ -198,6 +200,7 @@ def test_all_pairs_of_a_larger_set_in_small_blocks() -> None:
         assert found.threshold == pytest.approx(listed.threshold, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     # By the binomial's own chances, not by drawing.
     n, p = 50, 0.07
@@ -206,6 +209,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert sum(c for c, (low, high) in zip(chance, spans, strict=True) if low <= p <= high) >= 0.9
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from([0.05, 0.1, 0.5]), st.integers(600, 700))
 def test_a_threshold_accepts_at_most_the_share(seed: int, far: float, count: int) -> None:
     d = (torch.rand(count, generator=torch.Generator().manual_seed(seed)) * 50).round() / 50

@@ -112,6 +112,7 @@ def test_one_threshold_whoever_counts() -> None:
     assert found.far_low <= found.far <= found.far_high
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_where_people_differ() -> None:
     """Everybody has a place of his own, so that pairs of one person go together: D = a_i + a_j + noise."""
     generator = torch.Generator().manual_seed(0)

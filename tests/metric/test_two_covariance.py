@@ -40,6 +40,7 @@ def likelihood(model: TwoCovariance, x: Tensor, labels: Tensor) -> float:
     return total
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1000), width=st.integers(1, 4))
 def test_ratios_are_ratios_of_densities(seed: int, width: int) -> None:
     x, _, between, within = problem(seed, width=width)
@@ -51,6 +52,7 @@ def test_ratios_are_ratios_of_densities(seed: int, width: int) -> None:
     torch.testing.assert_close(model.ratios(x[5:10], x[:5]), model.ratios(x[:5], x[5:10]))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1000))
 def test_every_round_raises_the_likelihood(seed: int) -> None:

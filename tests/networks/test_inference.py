@@ -46,6 +46,7 @@ def in_evaluation(network: Network, x: Tensor) -> Tensor:
     return copy.deepcopy(network).eval()(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_values_are_those_of_evaluation(name: str, layout: torch.memory_format) -> None:
@@ -58,6 +59,7 @@ def test_the_values_are_those_of_evaluation(name: str, layout: torch.memory_form
         assert_close(ready(x[:rows]), expected[:rows], atol=1e-5 * size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_in_float64_they_are_the_same_to_the_last_digits(name: str) -> None:
     network, x = made(name)

@@ -86,6 +86,7 @@ def test_readings_are_the_votes(result: Approximation) -> None:
     assert right >= 8
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_errors(result: Approximation) -> None:
     assert measure_approximation(widths=(8, 256), draws=3, length=64) == result
     assert measure_approximation(widths=(8, 256), draws=3, length=64, seed=1) != result

@@ -128,6 +128,7 @@ def test_clusters_are_judged_on_the_half_that_chose_no_threshold() -> None:
     assert (found.identities, found.precision) == (34, 0.0)
 
 
+@pytest.mark.slow
 def test_the_result_has_all_its_parts(made: Embeddings) -> None:
     assert (made.unseen, made.classes, made.seed, made.far) == (UNSEEN, 56, 3, 0.01)
     assert len(made.records) == FEW.steps
@@ -144,12 +145,14 @@ def test_the_result_has_all_its_parts(made: Embeddings) -> None:
     assert abs(made.one_cluster - together) < 0.11  # which counts no image with itself
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers(made: Embeddings) -> None:
     again = measure_embeddings(plan=replace(FEW, runs=1), seed=3)
     assert [row.vals[0] for row in again.upgrade] == [row.vals[0] for row in made.upgrade]
     assert again.neighbours == made.neighbours
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 def test_harmony_is_learned_and_the_control_differs_only_in_the_objective(monkeypatch: pytest.MonkeyPatch) -> None:
     # Judged on what was seen, harmony shows after few steps.

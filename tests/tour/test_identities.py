@@ -45,6 +45,7 @@ def result() -> identities.Identities:
     return result
 
 
+@pytest.mark.slow
 def test_every_statement_holds(result: identities.Identities) -> None:
     assert [check.statement for check in result.all_checks if not check.holds] == []
     assert result.holding == len(result.all_checks) == 9 * 5 + 12

@@ -74,6 +74,7 @@ def test_foreign_and_undocumented_files_are_left_out(tmp_path: Path) -> None:
     assert docstrings("(") == ""
 
 
+@pytest.mark.slow
 def test_python_has_enough_to_say() -> None:
     text = library_text()
     assert min(len(text.train), len(text.test)) > 50_000
@@ -144,6 +145,7 @@ def test_the_spread_of_logits_is_that_of_pairs_that_see_each_other() -> None:
     assert logit_sds(given)[1] == pytest.approx(torch.tensor(pairs).std().item(), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_everything_offered_is_tried_alone_and_near(small: RealAttention) -> None:
     assert small.text.withins == (0, 3, 7)
     assert small.images.withins == (0, 5)
@@ -177,6 +179,7 @@ def test_exact_weights_over_everything_are_softmax(causal: bool) -> None:
     assert min(errors[0]) > min(errors[10]) > 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers(small: RealAttention, tmp_path: Path) -> None:
     seen: list[float] = []
     again = measured(tmp_path, seen)

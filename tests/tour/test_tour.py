@@ -85,6 +85,7 @@ def text(tour: Tour) -> str:
     return render_tour(tour)
 
 
+@pytest.mark.slow
 def test_tags_are_balanced_and_ids_unique(text: str) -> None:
     reader = Reader(text)
     assert reader.complaints == []
@@ -199,6 +200,7 @@ def test_a_form_that_was_wrong_is_announced(tour: Tour) -> None:
     assert Reader(text).complaints == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [(0, 0, 0, 0), (0, 2, 2, 2), (2, 0, 1, 2), (1, 2, 0, 2), (2, 1, 0, 0), (1, 1, 2, 0)])
 def test_a_tour_that_ran_out_of_time_is_shown_too(tour: Tour, kept: tuple[int, ...]) -> None:
     lines = tuple(replace(line, samples=line.samples[:n]) for line, n in zip(tour.scaling.lines, kept, strict=True))
@@ -233,6 +235,7 @@ def test_the_tour_is_written_where_it_was_asked_for(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_an_interrupted_tour_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     def interrupt(done: float, doing: str) -> None:
         if done > 0.05:

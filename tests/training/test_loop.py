@@ -54,6 +54,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("stop", [0, 2, 5])
 def test_a_stopped_run_goes_on_to_the_last_digit(tmp_path: Path, case: str, stop: int) -> None:
@@ -113,6 +114,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     code = textwrap.dedent(KILLED)
@@ -150,6 +152,7 @@ def test_without_a_checkpoint_resume_starts(tmp_path: Path) -> None:
     assert losses(started) == losses(train(small(), SemiHard(), feed(), steps=2))
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_and_leaves_the_callers_chance_alone() -> None:
     before = torch.get_rng_state()
     network, records = small(dropout=0.1), []

@@ -92,6 +92,7 @@ def test_without_head_steps_the_whole_network_is_taken_over(start: Saved, tmp_pa
     torch.testing.assert_close(embedding_layer(fitted.network).weight, embedding_layer(start.network).weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [0, 1, 2, 3, 5])
 def test_a_run_stopped_in_either_part_goes_on_to_the_last_digit(start: Saved, tmp_path: Path, stop: int) -> None:
     def run(name: str, *, resume: bool = False, stop: int | None = None) -> Fitted:

@@ -26,18 +26,30 @@ STEPS, WORLD = 5, 2
 CLOSE = 2e-5  # of weights that moved by about 0.1: sums of float32 in another order
 
 RUN = """
-import sys
+import json, sys
 from pathlib import Path
 import torch
 from torch import distributed
 from tests.training import test_ranks
 
 torch.set_num_threads(1)
-where, rank, function, *rest = sys.argv[1:]
-distributed.init_process_group("gloo", init_method=f"file://{where}/meeting", rank=int(rank), world_size=2)
-getattr(test_ranks, function)(Path(where), int(rank), *rest)
+where, rank, jobs = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+distributed.init_process_group("gloo", init_method=f"file://{where}/meeting", rank=rank, world_size=2)
+for name, (function, *rest) in jobs.items():
+    (where / name).mkdir(exist_ok=True)
+    getattr(test_ranks, function)(where / name, rank, *rest)
+distributed.barrier()  # nobody closes a connection that the other still reads
 distributed.destroy_process_group()
 """
+# All that two processes are asked to do, by name: a process takes seconds to start.
+JOBS: dict[str, tuple[str, ...]] = {
+    "whole": ("train_in_part", "semi-hard", "0", "40"),
+    "chunks": ("train_in_part", "semi-hard", "7", "40"),
+    "one image": ("train_in_part", "classes", "4", "1"),
+    "by chance": ("train_in_part", "by chance", "0", "40"),
+    "wrong": ("begin_wrongly",),
+    "stopped": ("stop_and_go_on",),  # the last, since it slows down how files are written
+}
 
 
 class Plain:
@@ -139,29 +151,39 @@ def begin_wrongly(where: Path, rank: int) -> None:
     (where / f"rank{rank}.json").write_text(json.dumps(said))
 
 
-def both(where: Path, function: str, *arguments: object) -> Any:
-    """What two processes wrote, which must be the same to the last digit."""
-    command = [sys.executable, "-c", textwrap.dedent(RUN), str(where)]
-    rest = [function, *map(str, arguments)]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where two processes have done all jobs; a crash of one shows its stack."""
+    where = tmp_path_factory.mktemp("ranks")
+    command = [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(RUN), str(where)]
     running = [
-        subprocess.Popen([*command, str(rank), *rest], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen([*command, str(rank), json.dumps(JOBS)], cwd=ROOT, stderr=subprocess.PIPE, text=True)
         for rank in range(WORLD)
     ]
-    said = [each.communicate(timeout=120)[1] for each in running]
+    try:
+        said = [each.communicate(timeout=300)[1] for each in running]
+    finally:
+        for each in running:
+            each.kill()
     assert [each.returncode for each in running] == [0, 0], "\n".join(said)
-    first, second = (json.loads((where / f"rank{rank}.json").read_text()) for rank in range(WORLD))
+    return where
+
+
+def both(folder: Path, name: str) -> Any:
+    """What two processes wrote, which must be the same to the last digit."""
+    first, second = (json.loads((folder / name / f"rank{rank}.json").read_text()) for rank in range(WORLD))
     assert first == second
     return first
 
 
-@pytest.mark.parametrize(
-    ("objective", "chunk", "size"), [("semi-hard", 0, 40), ("semi-hard", 7, 40), ("classes", 4, 1)]
-)
-def test_two_processes_take_the_steps_of_one(tmp_path: Path, objective: str, chunk: int, size: int) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["whole", "chunks", "one image"])
+def test_two_processes_take_the_steps_of_one(folder: Path, name: str) -> None:
     """With a batch of one image the first process has none, and waits for the other."""
+    _, objective, _, size = JOBS[name]
     network, goal = small(), OBJECTIVES[objective]()
-    alone = train(network, goal, feed(size=size), steps=STEPS, schedule=Plain())
-    facts, found = both(tmp_path, "train_in_part", objective, chunk, size)
+    alone = train(network, goal, feed(size=int(size)), steps=STEPS, schedule=Plain())
+    facts, found = both(folder, name)
     assert [images for _, images in facts] == [record.images for record in alone.records]
     assert [loss for loss, _ in facts] == pytest.approx([record.loss for record in alone.records], rel=1e-5)
     for module, start in ((network, small()), (goal, OBJECTIVES[objective]())):
@@ -171,21 +193,23 @@ def test_two_processes_take_the_steps_of_one(tmp_path: Path, objective: str, chu
             assert (weight - begun[name]).abs().max() > 100 * CLOSE
 
 
-def test_all_processes_find_the_same_loss_also_by_chance(tmp_path: Path) -> None:
-    facts, _ = both(tmp_path, "train_in_part", "by chance", 0, 40)
+@pytest.mark.slow
+def test_all_processes_find_the_same_loss_also_by_chance(folder: Path) -> None:
+    facts, _ = both(folder, "by chance")
     assert len({loss for loss, _ in facts}) == STEPS
 
 
-def test_a_stopped_run_of_two_goes_on_to_the_last_digit(tmp_path: Path) -> None:
-    whole, first, rest = both(tmp_path, "stop_and_go_on")
+@pytest.mark.slow
+def test_a_stopped_run_of_two_goes_on_to_the_last_digit(folder: Path) -> None:
+    whole, first, rest = both(folder, "stopped")
     assert len(first[0]) == 2
     assert rest == whole
-    assert len(read_records(tmp_path / "2.jsonl")) == STEPS
+    assert len(read_records(folder / "stopped" / "2.jsonl")) == STEPS
 
 
-def test_processes_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
-    said = both(tmp_path, "begin_wrongly")
-    assert said == {
+@pytest.mark.slow
+def test_processes_that_do_not_fit_together_are_refused(folder: Path) -> None:
+    assert both(folder, "wrong") == {
         "norms": "train: network must have no BatchNorm in 2 processes; got 1. Take a network without, such as nns2.",
         "weights": "train: network must begin with the same weights in all processes; got others.",
         "whole batches": "train: feed must give each process its own part of a batch; got the same rows in all.",
@@ -194,6 +218,7 @@ def test_processes_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_torchrun_shares_the_work_of_the_command(tmp_path: Path) -> None:
     folder = Path(sys.executable).parent
     sizes = ["--steps", "2", "--identities", "3", "--faces", "2", "--random", "1", "--rate", "0.01"]

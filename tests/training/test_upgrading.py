@@ -62,6 +62,7 @@ def same(a: Versions, b: Versions) -> bool:
     return all(getattr(a, row).val == getattr(b, row).val for row in rows)
 
 
+@pytest.mark.slow
 def test_networks_are_compared_by_their_vectors_of_the_same_images(fitted: list[Fitted], old: Saved) -> None:
     new, control, _ = fitted
     parts: list[float] = []
@@ -73,6 +74,7 @@ def test_networks_are_compared_by_their_vectors_of_the_same_images(fitted: list[
     assert compare_fitted(new, old, HELD, far=0.05).control is None
 
 
+@pytest.mark.slow
 def test_stored_vectors_with_their_images_compare_as_the_network_does(
     fitted: list[Fitted], old: Saved, tmp_path: Path
 ) -> None:
