@@ -29,6 +29,13 @@ def test_commands_exist(page: Path) -> None:
     assert guards.undefined_commands(page.read_text(), TARGETS, verbs()) == []
 
 
+def test_files_that_the_architecture_names_exist() -> None:
+    page = (guards.ROOT / "ARCHITECTURE.md").read_text()
+    named = set(re.findall(r"\b(?:likewise|tests|tools)/[\w/]+(?:\.\w+)?", page))
+    assert len(named) > 30
+    assert [name for name in sorted(named) if not (guards.ROOT / name).exists()] == []
+
+
 def test_the_readme_has_an_example_and_the_two_commands() -> None:
     readme = (guards.ROOT / "README.md").read_text()
     assert guards.python_blocks(readme)
