@@ -66,11 +66,9 @@ def _confirmed(claim: Claim, found: Finding) -> Finding:
     """The refutation, where the judge sees it at the engine's point or, failing that, at one of its own."""
     if isinstance(claim.relation, Bounded):
         return found if _escapes(claim, found) else _disagreement(claim, found, "the ratio does not grow there")
-    seen = "outside"
-    for sizes, values in _points_of(claim, found):
-        seen = judge.rule(claim, sizes, values)
-        if seen == "false":
-            return found
+    seen = ruled(claim, found)
+    if seen == "false":
+        return found
     for sizes, values, ruling in _rulings(claim):
         if ruling == "false":
             if isinstance(claim.relation, HasShape):
@@ -80,6 +78,16 @@ def _confirmed(claim: Claim, found: Finding) -> Finding:
     if seen in ("unclear", "doubtful") and any(map(_chance, blind.nodes_of(claim))):
         return found  # an average that the judge has no formula for; the engine's value is exact
     return _disagreement(claim, found, f"{seen} at the engine's point")
+
+
+def ruled(claim: Claim, found: Finding) -> str:
+    """What the judge says of the engine's point; cited numbers are all that their rounding leaves open."""
+    seen = "outside"
+    for sizes, values in _points_of(claim, found):
+        seen = judge.rule(claim, sizes, values)
+        if seen == "false":
+            break
+    return seen
 
 
 def _chance(node: Node) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
+from likewise.claims import cells
 from likewise.claims.agreement import agreed
 from likewise.claims.algebra import holes, identities, intervals, witnesses
 from likewise.claims.arithmetic import cited
@@ -12,9 +13,8 @@ from likewise.claims.chance import gaussian
 from likewise.claims.growth import counts, everywhere, logic, orders
 from likewise.claims.growth.logic import impossible
 from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, HasShape, Runs
-from likewise.claims.language.expressions import rebuilt
-from likewise.claims.language.parser import nodes, over
-from likewise.claims.language.tree import Chain, Moment, Name, Node, Number, Probability, children
+from likewise.claims.language.parser import nodes
+from likewise.claims.language.tree import Chain, Moment, Node, Probability, children, names
 from likewise.claims.registry import programs_of
 from likewise.claims.sandbox import confined
 from likewise.claims.shape import shapes
@@ -79,7 +79,17 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
 
 def _decided(claim: Claim, allow_code: bool, folder: str) -> Finding:
     """What the engines find, if the judge agrees."""
-    return agreed(claim, found_by_engines(claim, allow_code, folder))
+
+    def ask(asked: Claim) -> Finding:
+        return agreed(asked, found_by_engines(asked, allow_code, folder))
+
+    rounded = cells.used(claim)
+    alone = (
+        not claim.assumptions
+        and not programs_of(claim)
+        and all(names(node) <= rounded.keys() for node in nodes(claim.relation))
+    )
+    return cells.decide(claim, rounded, ask) if rounded and not alone else ask(claim)
 
 
 def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -> Finding:
@@ -97,7 +107,7 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
             late = True
             reasons.append(f"over its budget of {claim.budget:g} s")
             break
-        asked = claim if engine is cited.decide else with_numbers(claim)
+        asked = claim if engine is cited.decide else cells.with_numbers(claim)
         try:
             found = engine(replace(asked, budget=left), **allowed)
         except Undecided as reason:
@@ -125,21 +135,6 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
     detail = "; ".join(dict.fromkeys(filter(None, faults + reasons))) or "no engine decides such a statement"
     grade = "disagreement" if faults else "late" if late else "undecided"
     return Finding("inconclusive", grade, detail, engine="", suggestions=tuple(dict.fromkeys(suggestions)))
-
-
-def with_numbers(claim: Claim) -> Claim:
-    """The claim with the numbers of its source in place of their names; only `cited` asks how they were rounded."""
-    cells = {name: Number(cell.value) for name, cell in claim.source.cells} if claim.source else {}
-
-    def put(node: Node) -> Node:
-        return cells.get(node.name, node) if isinstance(node, Name) else rebuilt(node, put)
-
-    if not cells:
-        return replace(claim, source=None)
-    assumptions = tuple(over(assumption, put) for assumption in claim.assumptions)
-    variables = tuple(replace(variable, kind=over(variable.kind, put)) for variable in claim.variables)
-    relation = over(claim.relation, put)
-    return replace(claim, source=None, relation=relation, assumptions=assumptions, variables=variables)
 
 
 def _mentions(node: Node, kinds: "type | object") -> bool:

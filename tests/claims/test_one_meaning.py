@@ -157,3 +157,56 @@ def test_a_wrong_finding_is_a_disagreement(text: str, said: Finding) -> None:
     found = agreed(replace(parse(text), seed=3), said)
     assert (found.verdict, found.grade) == ("inconclusive", "disagreement")
     assert dict(found.numbers).keys() == {"engine", "judge", "claim", "seed"}
+
+
+CELL = "source: {title: T, cells: {a: 0.5}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("given: x in [0, 1]\nassert: x*a <= 0.5", "inconclusive"),
+        ("given: x in [0, 1]\nassert: x*a <= 0.56", "holds"),
+        ("given: x in [0, 1]\nassert: x*a <= 0.3", "refuted"),
+        ("given: x in [0, 1]\nassume: x > a\nassert: x > 0.5", "inconclusive"),
+        ("given: x in [0, 1]\nassume: x > a\nassert: x > 0.44", "holds"),
+        ("given: w ~ N(0, 1)\nassert: E[a*w^2] <= 0.5", "inconclusive"),
+        ("given: w ~ N(0, 1)\nassert: E[a*w^2] <= 0.6", "holds"),
+        ("given: x in R\nassert: a*x + x == 1.5*x", "holds"),
+        ("sizes: N\nassert: N*a >= 0.5", "inconclusive"),
+        ("assume: a > 0\nassert: a <= 0.5", "inconclusive"),
+    ],
+)
+def test_the_rounding_of_cited_numbers_is_never_forgotten(text: str, wanted: str) -> None:
+    assert answers(CELL + text) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: u ~ U(0, 1)\nassert: P[(u + 0.1) - 0.1 == u] <= 0.9",
+        "given: u ~ U(0, 1)\nassert: P[u/3*3 != u] >= 0.01",
+        "given: u ~ U(0, 1)\nassert: P[(u + 1e16) - 1e16 <= 0.5] >= 0.9",
+        "given: u ~ U(0, 1)\nassert: E[abs((u + 1e30) - 1e30)] == 0 within 0.01",
+        "given: u ~ U(0, 1)\nassert: E[sin(u + 1e20)] == 3 within 0.01",
+        "given: x ~ N(0, 1)\nassert: P[sin(x)^2 + cos(x)^2 > 1] >= 0.1",
+        "given: x ~ N(0, 1)\nassert: P[exp(log(abs(x))) == abs(x)] <= 0.9",
+        "given: u ~ U(0, 1)\nassert: P[u <= 1e16 + 0.5 - 1e16] == 0 within 0.01",
+    ],
+)
+def test_the_rounding_of_floats_decides_nothing(text: str) -> None:
+    found = verdict(text)
+    assert found.verdict != "holds", found.detail
+    assert found.verdict == "inconclusive" or "1e16" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("given: u ~ U(0, 1)\nassert: P[u <= 1/4] == 0.3 within 0.01", "refuted"),
+        ("given: x ~ N(0, 1)\nassert: P[x + 1 <= 1] >= 0.4", "holds"),
+        ("given: s ~ Rademacher(16)\nassert: P[sum(s) == 0] == 0.5 within 0.1", "refuted"),
+    ],
+)
+def test_events_away_from_rounding_are_still_decided(text: str, wanted: str) -> None:
+    assert answers(text) == wanted

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from likewise.claims.algebra.coordinates import Coordinates
+from likewise.claims.algebra.invariants import number
+from likewise.claims.algebra.printing import text
 from likewise.claims.algebra.questions import Question
 from likewise.claims.algebra.signs import Expressions, of_assumptions, of_names
 from likewise.claims.language.tree import Binary, Call, Negative, Node, Number, Text, children
@@ -18,9 +20,19 @@ def one_sided(asked: Question) -> list[Doubt]:
     found: list[Doubt] = []
     for left, comparison, right in zip(asked.chain.terms, asked.chain.comparisons, asked.chain.terms[1:], strict=False):
         if comparison == "==":
-            sides = [set(_doubts(side, reader)) for side in (left, right)]
-            found += sorted(sides[0] ^ sides[1], key=str)
+            sides = [{_key(asked, doubt): doubt for doubt in _doubts(side, reader)} for side in (left, right)]
+            found += [doubt for mine, other in (sides, sides[::-1]) for key, doubt in mine.items() if key not in other]
     return found
+
+
+def _key(asked: Question, doubt: Doubt) -> str:
+    """One text for doubts that are the same polynomial: f.g1 + f.g2 and f.(g1 + g2), or a - b and b - a."""
+    kind, node = doubt
+    try:
+        value = number(asked.invariants().evaluate(node))
+    except (Undecided, ArithmeticError, IndexError):
+        return f"{kind} {node}"
+    return f"{kind} {min(text(value), text(-value)) if kind == 'zero' else text(value)}"
 
 
 def _doubts(node: Node, reader: Expressions) -> Iterator[Doubt]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from likewise.claims.chance.draws import Array, Range, Scope, apply, as_range, constant, known, room, shape
 from likewise.claims.chance.places import Point, scope_values
+from likewise.claims.chance.rounding import require_digits, verified
 from likewise.claims.language.claim import Claim, Compares, Law, Normal, Rademacher, Tolerance, Uniform, Variable
 from likewise.claims.language.limits import ELEMENTS
 from likewise.claims.language.tree import Call, Chain, Comparison, Moment, Node, Probability, children, names
@@ -235,7 +236,11 @@ class Trial:
     """One point, watched until it is decided; with a tolerance all draws are made, for the interval is the news."""
 
     def __init__(self, question: Question, point: Point, alpha: float) -> None:
-        self.question, self.scope = question, question.scope(point)
+        self.question, self.point, self.scope = question, point, question.scope(point)
+        for term in question.chain.terms:
+            value = as_range(self.scope.evaluate(term)).low if not means_of(term) else np.zeros(0)
+            if value.shape == (1,):
+                require_digits(question.claim, point, term, float(value[0]))
         count = sum(1 + is_variance(mean) for mean in question.means)
         share = alpha / count / (2 if question.target else 1)
         self.watches = [Watch(mean, question.bounds(mean, self.scope), share) for mean in question.means]
@@ -270,8 +275,12 @@ class Trial:
                 break
         return outcome
 
+    def _averaged(self, mean: Mean, block: Scope, size: int) -> Array:
+        values = np.broadcast_to(averaged(mean, block), (size,))
+        return verified(self.question.claim, self.point, mean, block, values)
+
     def _step(self, size: int, block: Scope, before: Outcome, others: list[float]) -> Outcome:
-        drawn = [np.broadcast_to(averaged(watch.mean, block), (size,)) for watch in self.watches]
+        drawn = [self._averaged(watch.mean, block, size) for watch in self.watches]
         intervals = {watch.mean: watch.update(values) for watch, values in zip(self.watches, drawn, strict=True)}
         refuted, holds = judge(self.question, self.scope, intervals)
         shown, log_values = refuted | holds, np.zeros(size)

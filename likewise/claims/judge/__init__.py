@@ -14,7 +14,7 @@ claim is worth there:
 """
 
 from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, rational
-from likewise.claims.judge.point import Point
+from likewise.claims.judge.point import Point, Value, boxed
 from likewise.claims.judge.ruling import LARGEST, complete, place, ratio, rule
 
 __all__ = [
@@ -25,6 +25,8 @@ __all__ = [
     "Turned",
     "Unclear",
     "Undefined",
+    "Value",
+    "boxed",
     "complete",
     "place",
     "ratio",
