@@ -20,6 +20,8 @@ from likewise.tour.real_attention import Subject
 from likewise.tour.tour import Plan, Tour, render_tour, take_tour, write_tour
 from tests.tour.plans import FEW, FEW_DIGITS, TINY
 
+pytestmark = pytest.mark.slow  # all but a few look at one tour, which takes long
+
 SMALL = Plan(
     widths=(8, 32),
     draws=2,
@@ -85,7 +87,6 @@ def text(tour: Tour) -> str:
     return render_tour(tour)
 
 
-@pytest.mark.slow
 def test_tags_are_balanced_and_ids_unique(text: str) -> None:
     reader = Reader(text)
     assert reader.complaints == []
@@ -200,7 +201,6 @@ def test_a_form_that_was_wrong_is_announced(tour: Tour) -> None:
     assert Reader(text).complaints == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kept", [(0, 0, 0, 0), (0, 2, 2, 2), (2, 0, 1, 2), (1, 2, 0, 2), (2, 1, 0, 0), (1, 1, 2, 0)])
 def test_a_tour_that_ran_out_of_time_is_shown_too(tour: Tour, kept: tuple[int, ...]) -> None:
     lines = tuple(replace(line, samples=line.samples[:n]) for line, n in zip(tour.scaling.lines, kept, strict=True))
@@ -235,7 +235,6 @@ def test_the_tour_is_written_where_it_was_asked_for(
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.slow
 def test_an_interrupted_tour_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     def interrupt(done: float, doing: str) -> None:
         if done > 0.05:
