@@ -106,6 +106,14 @@ def test_a_broken_package_takes_nothing_else_away(tmp_path: Path, other_package:
     assert found["verdict"] == "holds"
 
 
+def test_without_torch_a_count_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('No module named torch', name='torch')")
+    counted, algebra = checked({**os.environ, "PYTHONPATH": str(tmp_path)}, SOFTMAX, "assert: 1 == 1")
+    assert counted["verdict"] == "inconclusive"
+    assert counted["detail"].endswith("Try: pip install 'likewise[torch]'")
+    assert algebra["verdict"] == "holds"
+
+
 def test_loading_programs_imports_nothing_heavy() -> None:
     load = "from likewise.claims.registry import load_programs, programs; load_programs(); assert programs()"
     assert heavy_imports(load) == set()
