@@ -16,8 +16,8 @@ from likewise.data import Batch, Examples, Stored
 from likewise.data.batches import Drawn
 from likewise.metric import IdentitySampler
 from likewise.networks import Network
-from likewise.networks.facenet import UnitLength
 from likewise.networks.resnet import basic, normed
+from likewise.networks.segments import UnitLength
 from likewise.training import Classes, Cosine, EveryTriplet, Record, train
 
 ROWS, COLUMNS = 64, 48

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from likewise.data import Examples, Stored
-from likewise.data.preparing import GREY
+from likewise.data.batches import GREY
 from likewise.metric import TwoCovariance, two_covariance
 
 FACE = (slice(12, 138), slice(27, 123))  # of 150 x 150: 126 rows, 96 columns

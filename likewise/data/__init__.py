@@ -1,14 +1,13 @@
 """Files to batches: folders of identities, LFW, the MNIST family, CIFAR-10 and scikit-learn's digits."""
 
 from likewise.data.arrays import cifar10, digits, idx
-from likewise.data.batches import Batch, Batches, Shuffled, held, in_order
+from likewise.data.batches import Augmentation, Batch, Batches, Preparation, Shuffled, held, in_order
 from likewise.data.examples import Examples, Skipped, Source, Stored, examples
 from likewise.data.files import folders
 from likewise.data.lfw import Pair, Protocol, lfw, lfw_protocol, pair_rows
 from likewise.data.opening import Halves, find_halves, has_halves, is_lfw, open_examples, open_halves
 from likewise.data.pair_lists import PairList, read_pairs
 from likewise.data.pictures import Unreadable, decode
-from likewise.data.preparing import Augmentation, Preparation
 
 __all__ = [
     "Augmentation",

@@ -24,7 +24,7 @@ from likewise.exits.criteria import (
     PredictedDepth,
 )
 from likewise.exits.early import EarlyExit, Segment
-from likewise.networks.embedder import BODIES
+from likewise.networks.resnet import BODIES
 from likewise.networks.weights import load_tensors, save_tensors, weights_hash
 
 KINDS: dict[str, type[Criterion]] = {

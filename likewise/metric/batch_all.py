@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 from likewise.checks import require_choice
-from likewise.metric.bounds import Bounds
-from likewise.metric.mining import blocks
+from likewise.metric.mining import Bounds, blocks
 from likewise.metric.triplet import Reduction, pulled, require_batch, require_margin
 from likewise.similarity import wide
 

@@ -2,11 +2,19 @@
 
 from likewise.networks.attends import Captured, Recorder, attentions, capture, with_attends
 from likewise.networks.classifiers import Classifier, build_classifier, load_classifier, save_classifier
-from likewise.networks.embedder import Embedder, embedder
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.inference import for_inference
 from likewise.networks.language import ByteModel
-from likewise.networks.resnet import resnet8, resnet14, resnet20, resnet32, resnet50, resnet56
+from likewise.networks.resnet import (
+    Embedder,
+    embedder,
+    resnet8,
+    resnet14,
+    resnet20,
+    resnet32,
+    resnet50,
+    resnet56,
+)
 from likewise.networks.segments import Network, embedding_layer
 from likewise.networks.transformer import Block
 from likewise.networks.vit import VisionTransformer, vit

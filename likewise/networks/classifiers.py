@@ -8,7 +8,7 @@ import torch
 
 from likewise.checks import require, require_choice
 from likewise.data import Preparation
-from likewise.networks.embedder import BODIES
+from likewise.networks.resnet import BODIES
 from likewise.networks.segments import Network
 from likewise.networks.weights import load_tensors, put_weights, require_hash, save_tensors, weights_hash
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from likewise.checks import require_choice, require_count
 from likewise.networks.inception import Branches, Inception, ResponseNorm, convolution
-from likewise.networks.segments import Network, before_relu, require_images
+from likewise.networks.segments import Network, UnitLength, before_relu, require_images
 
 
 class Conv(NamedTuple):
@@ -361,20 +361,6 @@ class LargerOfTwo(nn.Module):
 
     def forward(self, x: Float[Tensor, "B F"]) -> Float[Tensor, "B D"]:
         return x.unflatten(1, (-1, 2)).amax(2)
-
-
-class UnitLength(nn.Module):
-    """y = x / |x|; the zero vector, which has no direction, stays 0 and its gradient finite.
-
-    >>> import torch
-    >>> UnitLength()(torch.tensor([[3.0, -4.0], [0.0, 0.0]]))
-    tensor([[ 0.6000, -0.8000],
-            [ 0.0000,  0.0000]])
-    """
-
-    def forward(self, x: Float[Tensor, "B E"]) -> Float[Tensor, "B E"]:
-        length = x.norm(dim=1, keepdim=True)
-        return x / length.where(length > 0, 1.0)
 
 
 class FaceNet(Network):

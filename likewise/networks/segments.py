@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TypeVar
 
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from likewise.checks import require
@@ -70,3 +71,17 @@ def require_finite(where: str, tensors: Mapping[str, Tensor], of: str = "") -> N
     for key, tensor in tensors.items():
         bad = int((~tensor.isfinite()).sum())
         require(bad == 0, where, f"{key}{of}", "be finite", f"{bad} of {tensor.numel()} that are not")
+
+
+class UnitLength(nn.Module):
+    """y = x / |x|; the zero vector, which has no direction, stays 0 and its gradient finite.
+
+    >>> import torch
+    >>> UnitLength()(torch.tensor([[3.0, -4.0], [0.0, 0.0]]))
+    tensor([[ 0.6000, -0.8000],
+            [ 0.0000,  0.0000]])
+    """
+
+    def forward(self, x: Float[Tensor, "B E"]) -> Float[Tensor, "B E"]:
+        length = x.norm(dim=1, keepdim=True)
+        return x / length.where(length > 0, 1.0)

@@ -21,8 +21,8 @@ from torch import Tensor
 from likewise.checks import refuse, require, require_choice
 from likewise.data import Preparation
 from likewise.files import write_whole
-from likewise.networks.embedder import BODIES, embedder
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
+from likewise.networks.resnet import BODIES, embedder
 from likewise.networks.segments import Network, require_finite
 
 KEY = "likewise"  # in the metadata of every file of ours

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from likewise.reports.charts import WIDTH, Axis, Panel, Trace, draw
-from likewise.text import short
 
 if TYPE_CHECKING:
     from likewise.training import Record
@@ -98,7 +97,7 @@ def _steps(last: int) -> Axis:
 
 def _upto(most: float) -> Axis:
     each = _round_step(most / 4)
-    ticks = tuple((each * i, short(each * i)) for i in range(int(most / each + 1e-9) + 1))
+    ticks = tuple((each * i, f"{each * i:g}") for i in range(int(most / each + 1e-9) + 1))
     return Axis("", 0.0, 1.05 * most, ticks, log=False)
 
 

@@ -25,8 +25,7 @@ from likewise.metric import (
     mean_and_error,
 )
 from likewise.networks import Network
-from likewise.networks.facenet import UnitLength
-from likewise.networks.segments import before_relu
+from likewise.networks.segments import UnitLength, before_relu
 from likewise.progress import Progress, part, silent
 from likewise.similarity import squared_distances
 from likewise.tour.learning import seeded

@@ -5,7 +5,19 @@ from likewise.training.checkpoints import Record, checkpoint_settings, read_reco
 from likewise.training.embedding import Embedded, embed_examples
 from likewise.training.fitting import Fitted, Plan, beside, fit, unfinished
 from likewise.training.jobs import Interrupted, Job, JobResult, run_job
-from likewise.training.loop import AdaGrad, Cosine, Diverged, Feed, Keep, Schedule, Trained, train
+from likewise.training.loop import (
+    AdaGrad,
+    Cosine,
+    Diverged,
+    Feed,
+    Keep,
+    RankRows,
+    Ranks,
+    Schedule,
+    Trained,
+    joined_ranks,
+    train,
+)
 from likewise.training.objectives import (
     Classes,
     EveryTriplet,
@@ -17,7 +29,6 @@ from likewise.training.objectives import (
     RandomTriplets,
     SemiHard,
 )
-from likewise.training.ranks import RankRows, Ranks, joined_ranks
 from likewise.training.upgrading import (
     Older,
     StoredVectors,

@@ -29,6 +29,8 @@ from likewise.training.loop import (
     Cosine,
     Feed,
     Keep,
+    RankRows,
+    Ranks,
     Schedule,
     Trained,
     require_sound,
@@ -36,7 +38,6 @@ from likewise.training.loop import (
     train,
 )
 from likewise.training.objectives import Classes, Harmonic, Logits, SemiHard
-from likewise.training.ranks import RankRows, Ranks
 
 # The paper's networks have no BatchNorm. On LFW, in batches of 56, the mean squared distance of NNS2's embeddings fell
 # to 0.01 in 8 steps at 1e-3, and rose to 1.4 in 24 steps at this.

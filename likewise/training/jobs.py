@@ -15,7 +15,7 @@ from likewise.progress import Progress, silent
 from likewise.training.checkpoints import Record, require_unlocked
 from likewise.training.embedding import embed_examples
 from likewise.training.fitting import Fitted, Plan, beside, fit, unfinished
-from likewise.training.ranks import Ranks
+from likewise.training.loop import Ranks
 from likewise.training.upgrading import (
     Older,
     compare_fitted,

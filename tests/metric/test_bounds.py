@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.metric.bounds import NEVER, Bounds
+from likewise.metric.mining import NEVER, Bounds
 
 
 def numbers(kind: str, shape: tuple[int, int], seed: int, dtype: torch.dtype) -> Tensor:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from likewise.metric import Shares, Triplets, batch_all_loss, batch_hard, mining, negative_shares, semi_hard_negatives
-from likewise.metric.bounds import NEVER
+from likewise.metric.mining import NEVER
 from likewise.similarity import distance_blocks
 from tests.metric.brute import all_triplets, batches, exact_distances
 from tests.tolerance import assert_close

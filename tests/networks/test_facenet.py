@@ -11,8 +11,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from likewise.networks import Network, nn1, nn2, nn3, nn4, nns1, nns2
-from likewise.networks.facenet import NN2, LargerOfTwo, Mix, Row, UnitLength, build
+from likewise.networks.facenet import NN2, LargerOfTwo, Mix, Row, build
 from likewise.networks.inception import Branches, Inception, L2Pool, ResponseNorm
+from likewise.networks.segments import UnitLength
 from tests.networks.counting import Count, count, totals
 from tests.networks.facenet_tables import PRINTED, ROWS, TOTALS
 from tests.tolerance import assert_close
