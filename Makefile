@@ -4,6 +4,7 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+KERNEL := likewise/attention/native/kernel.so
 
 # Any Python from 3.11 on; the first that answers. Choose another with: make test PYTHON=/path/to/python
 PYTHON ?= $(shell for python in python3.11 python3 python; do \
@@ -21,9 +22,9 @@ help:
 	@echo "make studies train networks and ask them: softmax replaced, faces, difficulty, early exit (hours)"
 	@echo "make setup   only make the environment, $(VENV)"
 
-setup: $(READY)
+setup: $(READY) $(KERNEL)
 
-tour: $(READY)
+tour: $(READY) $(KERNEL)
 	@$(BIN)/likewise tour
 
 # Without shape checks, with few examples of each property; and names what should be marked slow.
@@ -34,16 +35,16 @@ test: check
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # pytest's status 5 says that no test was collected.
-test-full: $(READY)
+test-full: $(READY) $(KERNEL)
 	@status=0; $(BIN)/python -m pytest -q -n 2 --dist worksteal -m full || status=$$?; \
 	if [ $$status -eq 5 ]; then echo "No test is marked full."; exit 0; fi; exit $$status
 
-check: $(READY)
+check: $(READY) $(KERNEL)
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "Formatting differs: run $(BIN)/ruff format"; exit 1; }
 	@$(BIN)/ty check --quiet --output-format concise
 
-bench: $(READY)
+bench: $(READY) $(KERNEL)
 	@$(BIN)/python -m benchmarks.attention_error
 	@status=0; $(BIN)/python -m benchmarks.attention_speed || status=$$?; \
 	$(BIN)/python -m benchmarks.mining || status=$$?; $(BIN)/python -m benchmarks.embedding || status=$$?; \
@@ -74,3 +75,7 @@ $(READY): pyproject.toml constraints.txt
 		$(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation \
 			--constraint constraints.txt --editable '.[all,dev]'; }
 	@touch $(READY)
+
+# The install above has compiled it; here it follows its source. Without a compiler everything works, slower.
+$(KERNEL): likewise/attention/native/kernel.cpp hatch_build.py | $(READY)
+	@$(BIN)/python hatch_build.py || true

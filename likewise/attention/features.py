@@ -4,14 +4,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import combinations_with_replacement
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from likewise.attention.kernels import Exponential, Induced, Polynomial, SimilarityKernel, Truncated
-from likewise.attention.workspace import FRESH, Workspace, has_tangent, is_transformed
+from likewise.attention.workspace import Workspace
 from likewise.checks import require, require_count
 from likewise.similarity import wide
 
@@ -138,43 +138,15 @@ class Elu(FeatureMap):
     >>> Elu().keys(torch.tensor([[0.0, 2.0]]))
     tensor([[1., 3.]])
 
-    Paper: Transformers are RNNs, arXiv 2006.16236, eq. 7. Differs: computed as max(x, 0) + e^min(x, 0), since
-    elu(x) + 1 cancels to 0 in bfloat16 from about x = -6.3 on.
+    Paper: Transformers are RNNs, arXiv 2006.16236, eq. 7. Differs: kept as (1 + max(x, 0)) e^min(x, 0), the second
+    factor by its logarithm: elu(x) + 1 cancels to 0 in bfloat16 from about x = -6.3 on, and products of e^x underflow
+    in float32 from about x = -46 on.
     """
 
     positive = True
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        return Elu.keys_in(self, FRESH, x)
-
-    def keys_in(self, space: Workspace, x: Float[Tensor, "*B S K"]) -> Scaled:
-        if x.requires_grad and not is_transformed() and not has_tangent(x):
-            return Scaled(_EluPlusOne.apply(x), None)
-        return Scaled(_elu_plus_one(x, space), None)
-
-    queries_in = keys_in
-
-
-def _elu_plus_one(x: Tensor, space: Workspace) -> Tensor:
-    """max(x, 0) + e^min(x, 0)."""
-    below = torch.clamp(x, max=0, out=space("below", *x.shape)).exp_()
-    above = torch.threshold(x, 0, 0, out=space("features", *x.shape))  # relu, which knows no `out=`
-    return torch.add(below, above, out=space("features", *x.shape))
-
-
-class _EluPlusOne(torch.autograd.Function):
-    """Its derivative, 1 where x > 0 and else e^x, is min(phi, 1): two operators where autograd would need five."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        features = _elu_plus_one(x, FRESH)
-        ctx.save_for_backward(features)
-        return features
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        (features,) = ctx.saved_tensors
-        return features.clamp(max=1) * grads[0]
+        return Scaled(x.relu() + 1, x.clamp(max=0))
 
 
 class Relu(FeatureMap):

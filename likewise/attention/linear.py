@@ -10,7 +10,8 @@ from likewise.attention.chunks import attend_all, attend_blocks, attend_both_way
 from likewise.attention.exact import no_pairs, shield
 from likewise.attention.features import FeatureMap
 from likewise.attention.masks import Structure, check_key_mask, check_structure, check_tensors, sees_something
-from likewise.attention.packed import attend_packed
+from likewise.attention.native import ops
+from likewise.attention.packed import attend_packed, starts
 from likewise.attention.pieces import Form
 from likewise.attention.prefix import can_look
 from likewise.attention.problem import Problem
@@ -97,6 +98,11 @@ def _attend(
     chunk_size: int | None,
 ) -> Float[Tensor, "B H T V"]:
     """Linear attention of checked arguments."""
+    plain = structure.prefix_lengths is None and structure.block_size is None and (within is None or features.exact)
+    rows, positions = q.shape[2], k.shape[2]
+    if plain and (rows <= positions or not structure.causal) and ops.covers(features, q, k, v):
+        begins = None if structure.sequence_ids is None else starts(structure.sequence_ids)
+        return ops.attend(features, q, k, v, structure.mask, begins, causal=structure.causal)
     with own_dtypes(q):
         return _attend_problem(Problem.fold(features, q, k, v, structure.mask), structure, within, chunk_size)
 

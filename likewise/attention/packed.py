@@ -51,16 +51,15 @@ class _Layout(NamedTuple):
     @classmethod
     def of(cls, ids: Int[Tensor, "B S"], chunk: int) -> Self:
         at = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-        change = ids.diff(dim=1) != 0
-        edge = torch.ones_like(change[:, :1]) if ids.shape[1] > 1 else torch.ones_like(ids, dtype=torch.bool)
-        starts, ends = torch.cat([edge, change], dim=1), torch.cat([change, edge], dim=1)
-        begun = (at * starts).cummax(dim=1).values
+        begin = starts(ids)
+        ends = begin.roll(-1, dims=1)  # the first position begins a sequence, so the last ends one
+        begun = (at * begin).cummax(dim=1).values
         room = -(-(at - begun + 1) // chunk) * chunk * ends  # of each sequence, at its last position
         target = room.cumsum(dim=1) - room + at - begun
         total = int(room.sum(dim=1).max())
         source = torch.full((ids.shape[0], total), -1, device=ids.device).scatter(1, target, at)
         first = source[:, ::chunk]
-        return cls(source, target, (first >= 0) & starts.gather(1, first.clamp(min=0)))
+        return cls(source, target, (first >= 0) & begin.gather(1, first.clamp(min=0)))
 
     def aligned(self, problem: Problem) -> Problem:
         """The problem with every sequence at the start of a chunk, the gaps masked."""
@@ -72,6 +71,11 @@ class _Layout(NamedTuple):
     def restored(self, out: Float[Tensor, "B H A V"]) -> Float[Tensor, "B H S V"]:
         """Aligned rows back in the order in which they came."""
         return _take(out, self.target, 2)
+
+
+def starts(ids: Int[Tensor, "B S"]) -> Bool[Tensor, "B S"]:
+    """Which positions begin a sequence."""
+    return functional.pad(ids.diff(dim=1) != 0, (1, 0), value=True)
 
 
 def _take(x: Tensor, index: Int[Tensor, "B N"], dim: int) -> Tensor:

@@ -16,10 +16,11 @@ from torch import Tensor
 
 from likewise.attention.chunks import attend_causally
 from likewise.attention.exact import shield
-from likewise.attention.features import FeatureMap
+from likewise.attention.features import Elu, FeatureMap
 from likewise.attention.linear import check_features
 from likewise.attention.masks import check_key_mask, check_tensors
 from likewise.attention.memory import Memory, Rows
+from likewise.attention.native import ops
 from likewise.attention.pieces import Form
 from likewise.attention.prefix import Prefix
 from likewise.attention.problem import Problem
@@ -114,7 +115,10 @@ class LinearState:
         problem = Problem.fold(self.features, q, *(rows.then(new) if rows.length else new))
         form = Form.features(problem)
         form = form if near == 0 and self._window is None else form._replace(within=near + 1)
-        out, after = attend_causally(problem, prefix, form)
+        if form.within is None and ops.extends(self.features, q, new.keys, new.values, prefix) and not rows.length:
+            out, after = ops.extend(self.features, q, *new, prefix)
+        else:
+            out, after = attend_causally(problem, prefix, form)
         # One position, or all when none is to be taken back, was just added as it would be here.
         added = form.within is None and (self.lag == 0 or new.length == 1)
         memory = memory.then(new, near, self.lag, self.features, after if added else None)
@@ -220,7 +224,7 @@ class LinearState:
             if tensors:
                 recent = Rows(tensors["recent.keys"], tensors["recent.values"], tensors.get("recent.seen"))
                 if state.length > recent.length:
-                    folded = Prefix(tensors["folded.sums"], tensors.get("folded.scale"))
+                    folded = Prefix(tensors["folded.sums"], _scale(tensors, features))
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             refuse(where, "path", "hold all parts of a state", f"{path} ({error!r})")
         if recent is None:
@@ -277,3 +281,9 @@ class LinearState:
     def _check_projection(self, where: str, other: str) -> None:
         rule = f"be {self.projection_id}, with which the state was made"
         require(other == self.projection_id, where, "the projection", rule, other)
+
+
+def _scale(tensors: dict[str, Tensor], features: FeatureMap) -> Tensor | None:
+    """The scale of saved sums; those of Elu had none before its logarithms were kept, that is a scale of 0."""
+    sums, scale = tensors["folded.sums"], tensors.get("folded.scale")
+    return sums.new_zeros(*sums.shape[:2], 1, sums.shape[2]) if scale is None and isinstance(features, Elu) else scale

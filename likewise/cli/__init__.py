@@ -14,6 +14,7 @@ import typer
 
 import likewise
 from likewise.checks import EXTRAS, MissingPackage
+from likewise.cli.about import ABOUT_EXAMPLES, about
 from likewise.cli.attention import attention_app
 from likewise.cli.check import CHECK_EXAMPLES, check
 from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
@@ -78,6 +79,7 @@ def tour(
 
 app.command(epilog=examples("likewise tour", "likewise tour --out tour.html --open"))(verb(tour, page="out"))
 app.add_typer(attention_app, name="attention")
+app.command(epilog=ABOUT_EXAMPLES)(about)
 app.command(epilog=CHECK_EXAMPLES)(verb(check, page="annotate"))
 app.command(epilog=TRAIN_EXAMPLES)(verb(train, small=small_training))
 app.command(epilog=EVALUATE_EXAMPLES)(verb(evaluate, page="out"))

@@ -1,12 +1,15 @@
 """Inputs for the tests of attention, values with gradients, and what "the same function" means."""
 
 from collections.abc import Callable, Sequence
+from collections.abc import Generator as Yields
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
 from likewise.attention import FeatureMap, linear_attention
+from likewise.attention.native import library
 from tests.attention import brute
 from tests.tolerance import RELATIVE, assert_close
 
@@ -64,6 +67,16 @@ def with_gradients(attend: Attend, *inputs: Tensor, rows: slice = slice(None)) -
     out = attend(*leaves)[:, :, rows]
     direction = torch.randn(out.shape, dtype=torch.float64, generator=seeded(0)).to(out.dtype)
     return [out.detach(), *torch.autograd.grad(out, leaves, direction)]
+
+
+@contextmanager
+def torch_form() -> Yields[None]:
+    """Within it the compiled kernel is off."""
+    found, library.kernel = library.kernel, library.Kernel(None, "turned off by a test")
+    try:
+        yield
+    finally:
+        library.kernel = found
 
 
 def wild_rows(name: str, features: FeatureMap, inputs: Inputs, structure: dict[str, Any]) -> Tensor:

@@ -12,7 +12,7 @@ from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from likewise.attention import Elu, FeatureMap, LinearState, Positive, Scaled, kernel_attention, linear_attention
 from likewise.attention.problem import Problem
 from likewise.attention.workspace import FRESH, Workspace, can_write
-from tests.attention.drawing import SMALL, Inputs, Sizes, draw, seeded, structures
+from tests.attention.drawing import SMALL, Inputs, Sizes, draw, seeded, structures, torch_form
 from tests.attention.maps import ROWS, build
 from tests.tolerance import assert_close
 
@@ -128,7 +128,8 @@ def test_as_much_memory_for_many_pieces_as_for_few(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Workspace, "beside", classmethod(lambda cls, *inputs: made.append(cls(inputs[0])) or made[-1]))
     for pieces in (2, 4):
         q, k, v = draw(Sizes(G=1, T=512 * pieces, S=512 * pieces), seeded(3), dtype=torch.float32)
-        linear_attention(q, k, v, features=Elu(), causal=True)
+        with torch_form():
+            linear_attention(q, k, v, features=Elu(), causal=True)
     few, many = made
     assert few.results.keys() == many.results.keys() != set()
 
