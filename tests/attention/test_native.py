@@ -283,11 +283,12 @@ def test_a_library_of_another_source_is_not_used(tmp_path: Path, monkeypatch: py
     with open(tmp_path / "kernel.cpp", "a") as file:
         file.write("\n")
     assert library.load().reason == "built from another version of kernel.cpp: run `python hatch_build.py`"
-    (tmp_path / "kernel.so").unlink()  # it is mapped: to be replaced, never written over
-    (tmp_path / "kernel.so").write_bytes(b"no library")
-    assert library.load().reason.startswith("not usable: ")
-    (tmp_path / "kernel.so").unlink()
+    broken = tmp_path / "broken"  # elsewhere: what is loaded stays so, and is mapped
+    broken.mkdir()
+    monkeypatch.setattr(library, "FOLDER", broken)
     assert library.load().reason.startswith("not built")
+    (broken / "kernel.so").write_bytes(b"no library")
+    assert library.load().reason.startswith("not usable: ")
 
 
 @pytest.mark.slow
