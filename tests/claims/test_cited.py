@@ -196,3 +196,18 @@ def test_falling_function_has_its_ends_the_other_way_round() -> None:
 
 def test_digits_of_numbers_beyond_floats() -> None:
     assert digits(Fraction(10) ** 400, 3) == "1.00e+400"
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("exp(1) == 2.718281828", "2.7182818285 != 2.718281828"),
+        ("1/3 == 0.33333333", "0.333333333 != 0.33333333"),
+        ("exp(1) == 2.71828182845904523536", "2.7182818284590452353603 != 2.71828182845904523536"),
+        ("1/3 == 0.3", "0.333333 != 0.3"),
+    ],
+)
+def test_numbers_are_shown_with_as_many_digits_as_differ(text: str, detail: str) -> None:
+    finding = decide(parse(f"assert: {text}"))
+    assert finding is not None
+    assert (finding.verdict, finding.detail) == ("refuted", detail)

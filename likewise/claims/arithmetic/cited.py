@@ -6,7 +6,7 @@ number is printed there is the author's word.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -17,6 +17,8 @@ from likewise.claims.language.claim import Cell, Claim, Compares, Tolerance
 from likewise.claims.language.tree import NEGATED, Binary, Call, Comparison, Node, Number, fraction_text, names
 from likewise.claims.verdict import Finding, Undecided
 
+FLOAT_DIGITS = 15
+MOST_DIGITS = 80  # of a number that is shown; a claim's own has 64
 Answer = Literal["holds", "refuted", "inconclusive"]
 
 
@@ -76,7 +78,7 @@ class Compared:
         if not self.cells:
             sign = NEGATED[self.sign] if self.answer == "refuted" else self.sign
             within = f" within {self.within}" if self.within else ""
-            return f"{number_text(left)} {sign} {number_text(right)}{within}"
+            return f" {sign} ".join(told_apart(left, right)) + within
         text, shown = number_text(left), self.left
         if names(self.right):
             shown = Binary("-", self.left, self.right)
@@ -89,7 +91,7 @@ class Compared:
     @property
     def sides(self) -> tuple[tuple[str, str], ...]:
         """Both sides as numbers."""
-        left, right = (number_text(ends_of(side, self._printed)) for side in (self.left, self.right))
+        left, right = told_apart(*(ends_of(side, self._printed) for side in (self.left, self.right)))
         return (("left", left), ("right", right))
 
     @property
@@ -134,14 +136,36 @@ def digits(value: Fraction, count: int) -> str:
     """A few digits of a number of any size."""
     if value and not Fraction(1, 10**300) < abs(value) < 10**300:  # no float holds it
         return f"{Decimal(value.numerator) / Decimal(value.denominator):.{count - 1}e}"
+    if count > FLOAT_DIGITS:
+        with localcontext() as context:
+            context.prec = count
+            return f"{(Decimal(value.numerator) / Decimal(value.denominator)).normalize():f}"
     return f"{float(value):.{count}g}"
 
 
-def number_text(ends: Ends) -> str:
+def told_apart(left: Ends, right: Ends) -> tuple[str, str]:
+    """Two numbers, with as many digits more than usual as it takes to see that they differ.
+
+    >>> one, other = Fraction(1, 3), Fraction(33333333, 10**8)
+    >>> told_apart((one, one), (other, other))
+    ('0.333333333', '0.33333333')
+    """
+    number = 6
+    if left[1] < right[0] or right[1] < left[0]:
+        while number < MOST_DIGITS and digits(_middle(left), number) == digits(_middle(right), number):
+            number += 1
+    return number_text(left, number), number_text(right, number)
+
+
+def _middle(ends: Ends) -> Fraction:
+    return (ends[0] + ends[1]) / 2
+
+
+def number_text(ends: Ends, number: int = 6) -> str:
     """A number as people write it: whole or short decimals exactly, others with six digits.
 
     >>> number_text((Fraction(88, 237), Fraction(88, 237))), number_text((Fraction(780), Fraction(780)))
     ('0.371308', '780')
     """
     exact = fraction_text(ends[0]) if ends[0] == ends[1] else ""
-    return exact if exact and "/" not in exact and len(exact) <= 9 else digits((ends[0] + ends[1]) / 2, 6)
+    return exact if exact and "/" not in exact and len(exact) <= number + 3 else digits(_middle(ends), number)
