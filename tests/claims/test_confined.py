@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import likewise
 from likewise.claims.language.parser import parse
 from likewise.claims.sandbox import inside
 from likewise.claims.sandbox.confined import decide, program_file
 from likewise.claims.sandbox.confinement import Code, _understood, run_confined
 from likewise.claims.verdict import Finding, Undecided
 from likewise.programs.demonstrations import coursework
+from tests.house import guards
 
 X = "given: x[2,5,16]"
 WIDE = """
@@ -338,15 +340,42 @@ def test_limits_and_layers_are_in_place(tmp_path: Path, layers: str) -> None:
     text = f"budget: 30\nassert: run(net.f, 5) == [{most}, {most}, 0, 0, 0, 31, 0, 5]"
     finding = found(text, allow_code=True, folder=str(tmp_path))
     assert finding.verdict == "holds", finding
-    assert layers == "limits of time and memory, no files, no network, no processes"
+    assert layers == "limits of time and memory, no files, no names of files, no network, no processes or threads"
     assert dict(finding.numbers)["confinement"] == layers
+
+
+def test_no_thread_is_started(tmp_path: Path) -> None:
+    """Threads of root are bound by no limit of its own, and those of many claims add up: there are none."""
+    body = "started = []\n    for _ in range(9):\n        threading.Thread(target=time.sleep, args=[0]).start()"
+    verdict, detail = answered("threads", body, tmp_path)
+    assert verdict == "inconclusive"
+    assert "can't start new thread" in detail
+
+
+@pytest.mark.usefixtures("layers")
+def test_only_python_and_this_package_are_seen(tmp_path: Path) -> None:
+    """Also in an editable install, whose checkout is an entry of sys.path; a name is not told either."""
+    (tmp_path / "secret").write_text("hush")
+    hidden = [guards.ROOT / "pyproject.toml", guards.ROOT / "tests", tmp_path / "secret", Path("/etc/passwd")]
+    seen = [os.__file__, likewise.__file__, os.devnull]
+    assert all(map(os.path.exists, map(str, [*hidden, *seen])))
+    for paths, count in ((hidden, 0), (seen, len(seen))):
+        names = list(map(str, paths))
+        verdict, detail = answered("look", f"return sum(map(os.path.lexists, {names}))", tmp_path, f"== {count}")
+        assert verdict == "holds", detail
+
+
+def test_this_package_may_be_imported(tmp_path: Path) -> None:
+    body = "from likewise.checks import require_count; return require_count('f', 'n', 3) is None"
+    assert answered("ours", body, tmp_path, "== 1")[0] == "holds"
 
 
 def test_layers_that_the_system_refused_are_said() -> None:
     returned = b'{"key": "k", "outcome": {"returned": {"kind": "int", "numbers": ["0"], "scalar": true}}}'
-    _, said = _understood(b'{"files": true, "network": false, "processes": false}\n' + returned, 0, "k")
+    _, said = _understood(b'{"files": true, "names": true, "network": false, "processes": false}\n' + returned, 0, "k")
     assert said == (
-        "limits of time and memory, no files; network, processes not forbidden by this system, so the code was trusted"
+        "limits of time and memory, no files, no names of files; network, processes or threads not forbidden by this "
+        "system, so the code was trusted"
     )
 
 

@@ -29,7 +29,12 @@ INSIDE = str(Path(__file__).with_name("inside.py"))
 ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"} | dict.fromkeys(
     ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"], "1"
 )
-LAYERS = {"files": "no files", "network": "no network", "processes": "no processes"}
+LAYERS = {
+    "files": "no files",
+    "names": "no names of files",
+    "network": "no network",
+    "processes": "no processes or threads",
+}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import os
 import platform
 import signal
 import sys
+import sysconfig
 import time
 import types
 from collections.abc import Callable
@@ -72,6 +73,13 @@ def encoded(value: Any) -> dict[str, Any]:
     return {"kind": kind[:100], "numbers": numbers, "scalar": scalar}
 
 
+def load_package(home: str) -> None:
+    """Import our package alone: in an editable install its modules are then found without a look at the checkout."""
+    sys.path.insert(0, home)
+    importlib.import_module("likewise")
+    sys.path.remove(home)
+
+
 def loaded_tool(home: str, name: str) -> Callable[..., Any]:
     """What `module:function` of our package returns; the folder that holds the package is on the path only for that."""
     module, _, function = name.partition(":")
@@ -100,10 +108,52 @@ def limit(seconds: float) -> None:
         resource.setrlimit(name, (most, most))
 
 
-def leave_network(libc: ctypes.CDLL) -> bool:
-    """A network of its own has no way out; as somebody else in a world of its own it may do so without a privilege."""
-    new_user, new_network = 0x10000000, 0x40000000
-    return libc.unshare(new_user | new_network) == 0
+def leave_namespaces(libc: ctypes.CDLL) -> bool:
+    """User, network and mount namespaces of its own: a network without a way out, and mounts that it may change."""
+    new_user, new_network, new_mounts = 0x10000000, 0x40000000, 0x00020000
+    user, group = os.getuid(), os.getgid()
+    if libc.unshare(new_user | new_network | new_mounts) != 0:
+        return False
+    with contextlib.suppress(OSError):  # without a mapping `hide_files` fails, and says so
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    return True
+
+
+def hide_files(libc: ctypes.CDLL, readable: list[str]) -> bool:
+    """A root of its own that holds only what is readable: Landlock forbids to open a file, not to see its name."""
+    bind, recursive, private, read_only, remount, detach = 4096, 16384, 1 << 18, 1, 32, 2
+    folder = os.getcwd()
+    root = os.path.join(folder, "root")
+
+    def mount(source: str, target: str, kind: str, flags: int) -> None:
+        if libc.mount(source.encode(), target.encode(), kind.encode(), flags, None) != 0:
+            raise OSError(ctypes.get_errno(), "mount", target)
+
+    try:
+        os.mkdir(root)
+        mount("none", "/", "", recursive | private)
+        mount("none", root, "tmpfs", 0)
+        os.makedirs(root + folder)
+        for path in sorted(filter(os.path.exists, readable)):
+            target = root + path
+            if os.path.lexists(target):  # below one that is there already
+                continue
+            os.makedirs(target if os.path.isdir(path) else os.path.dirname(target), exist_ok=True)
+            if not os.path.isdir(path):
+                os.close(os.open(target, os.O_CREAT))
+            mount(path, target, "", bind | recursive)
+        mount("none", root, "", remount | read_only)
+        os.chdir(root)
+        if libc.syscall(PIVOT_ROOT[MACHINES[platform.machine()][0]], b".", b".") != 0:
+            raise OSError(ctypes.get_errno(), "pivot_root")
+        libc.umount2(b".", detach)
+    except (OSError, KeyError):
+        return False
+    finally:
+        os.chdir(folder)
+    return True
 
 
 def end_with_parent(libc: ctypes.CDLL, parent: int) -> bool:
@@ -141,7 +191,7 @@ def forbid_files(libc: ctypes.CDLL, readable: list[str]) -> bool:
 
 # What a program that only computes never asks the system for: (x86_64, aarch64), None where there is no such call.
 FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
-    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
+    "fork": (57, None), "vfork": (58, None), "clone": (56, 220), "execve": (59, 221), "execveat": (322, 281),
     "socket": (41, 198), "socketpair": (53, 199), "io_uring_setup": (425, 425),
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240), "pidfd_open": (434, 434), "pidfd_send_signal": (424, 424),
@@ -151,19 +201,21 @@ FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "utimensat": (280, 88), "utime": (132, None),
     "utimes": (235, None), "futimesat": (261, None), "bpf": (321, 280), "keyctl": (250, 219), "add_key": (248, 217),
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428),
+    "move_mount": (429, 429), "fsopen": (430, 430), "fsmount": (432, 432), "mount_setattr": (442, 442),
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (180, 180),
 }  # fmt: skip
-CLONE, CLONE3, PRLIMIT = (56, 220), (435, 435), (302, 261)
+CLONE3, PRLIMIT, PIVOT_ROOT = (435, 435), (302, 261), (155, 41)
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
 def forbid_calls(libc: ctypes.CDLL) -> bool:
-    """Seccomp: no child, no program, no socket, no signal; a thread may be started."""
+    """Seccomp: no child, no thread, no program, no socket, no signal, no mount."""
     machine = MACHINES.get(platform.machine())
     if machine is None or sys.byteorder != "little":
         return False
     column, architecture = machine
-    load, equal, at_least, any_bit, end = 0x20, 0x15, 0x35, 0x45, 0x06
+    load, equal, at_least, end = 0x20, 0x15, 0x35, 0x06
     allow, refuse, unknown = 0x7FFF0000, 0x00050001, 0x00050026  # allow; EPERM; ENOSYS, so that libc asks another way
     program = [(load, 0, 0, 4), (equal, 1, 0, architecture), (end, 0, 0, refuse), (load, 0, 0, 0)]
     program += [(at_least, 0, 1, 0x40000000), (end, 0, 0, refuse)]  # the other way to ask on x86_64
@@ -172,9 +224,7 @@ def forbid_calls(libc: ctypes.CDLL) -> bool:
         if number is not None:
             program += [(equal, 0, 1, number), (end, 0, 0, refuse)]
     program += [(equal, 0, 1, CLONE3[column]), (end, 0, 0, unknown)]
-    thread, first, third = 0x10000, 16, 32  # a flag of clone, and where arguments stand
-    program += [(equal, 0, 4, CLONE[column]), (load, 0, 0, first), (any_bit, 0, 1, thread)]
-    program += [(end, 0, 0, allow), (end, 0, 0, refuse)]
+    first, third = 16, 32  # where arguments stand
     program += [(equal, 1, 0, PRLIMIT[column]), (end, 0, 0, allow)]  # its own limits may be read, none be set
     for place in (first, third, third + 4):
         program += [(load, 0, 0, place), (equal, 1, 0, 0), (end, 0, 0, refuse)]
@@ -191,19 +241,25 @@ def forbid_calls(libc: ctypes.CDLL) -> bool:
 
 def confine(seconds: float, parent: int, readable: list[str]) -> dict[str, bool]:
     """Every layer there is, and which of them the system granted; what is readable beyond the system's own is named."""
-    limit(seconds)
     if sys.platform != "linux":
-        return {"files": False, "network": False, "processes": False}
+        limit(seconds)
+        return {"files": False, "names": False, "network": False, "processes": False}
     libc = ctypes.CDLL(None, use_errno=True)
     end_with_parent(libc, parent)
-    apart = leave_network(libc)
+    readable = list(dict.fromkeys([*readable, *PYTHON, *SYSTEM]))
+    apart = leave_namespaces(libc)
+    names = apart and hide_files(libc, readable)
+    limit(seconds)  # after the last file was written
     libc.prctl(38, 1, 0, 0, 0)  # no program it starts may gain a right; what follows asks for this
-    readable = [os.getcwd(), *readable, *sys.path, sys.prefix, sys.base_prefix, *SYSTEM]
-    files = forbid_files(libc, list(dict.fromkeys(filter(None, readable))))
+    files = forbid_files(libc, [os.getcwd(), *readable])
     calls = forbid_calls(libc)
-    return {"files": files, "network": apart or calls, "processes": calls}
+    return {"files": files, "names": names, "network": apart or calls, "processes": calls}
 
 
+# Not sys.path, where an editable install has the whole of its checkout.
+PYTHON = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")] + [
+    os.path.join(prefix, "lib") for prefix in (sys.prefix, sys.base_prefix)
+]
 SYSTEM = (
     "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/proc/self", "/proc/cpuinfo", "/proc/meminfo",
     "/sys/devices/system", "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
@@ -218,8 +274,8 @@ def main() -> None:
     pipe, home = request["pipe"], request["home"]
     key = request.pop("key")  # code that writes to the pipe does not know it, unless it searches this process for it
     tool = loaded_tool(home, request["tool"]) if request["tool"] else None
-    package = [os.path.join(home, "likewise")] if tool else []
-    _say(pipe, confine(request["seconds"], request["parent"], package))
+    load_package(home)
+    _say(pipe, confine(request["seconds"], request["parent"], [os.path.join(home, "likewise")]))
     _say(pipe, {"key": key, "outcome": outcome(request, tool)})
     os._exit(0)
 
