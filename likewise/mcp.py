@@ -1,15 +1,22 @@
-"""The door for assistants: a server of the Model Context Protocol with three tools that only read.
+"""A server of the Model Context Protocol for assistants, with three tools that only read.
 
-Code claims stay off here, whoever asks, and over HTTP the server is reached from this machine alone.
+Code claims stay off here, whoever asks. Over HTTP the server is reached from this machine alone, with a token. A
+document has a deadline, and ends when its client goes; several are checked at once.
 """
 
+import functools
+import os
+import secrets
+import socket
+import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from mcp.server.mcpserver import MCPServer
+import anyio
+from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
@@ -19,8 +26,14 @@ from likewise.claims.language.claim import VerdictName
 from likewise.claims.verdict import SCHEMA, Outcome, Verdict, worst
 from likewise.text import printable
 
+Found = TypeVar("Found")
 FORMAT = Path(checking.__file__).with_name("format.md")
 SECONDS = 5.0  # for one claim, whatever it asks for
+DOCUMENT = 60.0  # seconds on the clock for a document, or for a claim on a busy machine
+DOCUMENTS = 4  # checked at once; each uses all cores, and a short one must not wait for a long one
+CLAIMS = 8  # checked at once, beside the documents
+POLL = 0.5  # seconds between looks at whether a client is still there
+TOKEN = "LIKEWISE_MCP_TOKEN"  # a variable of the environment; without it every start has a token of its own
 READ_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 INSTRUCTIONS = """\
 Checks technical statements about deep learning by executing them: identities, expectations, shapes, exact costs,
@@ -79,20 +92,21 @@ class Format(BaseModel):
 def server() -> MCPServer:
     """The server, with its three tools."""
     made = MCPServer("likewise", version=likewise.__version__, instructions=INSTRUCTIONS, log_level="WARNING")
-    one_at_a_time = threading.Lock()  # tools run in threads, and each check may use all cores
+    documents, claims = anyio.Semaphore(DOCUMENTS), anyio.Semaphore(CLAIMS)
 
     @made.tool(annotations=READ_ONLY)
-    def check_claim(text: str) -> Answer:
+    async def check_claim(text: str, context: Context) -> Answer:
         """Check one claim: lines such as `given: q, k in R^D` and `assert: dot(q, k) == dot(k, q)`."""
-        with one_at_a_time:
-            return answer(checking.check(text, budget=SECONDS))
+        async with claims:
+            check = functools.partial(checking.check, text, budget=SECONDS, seconds=DOCUMENT)
+            return answer(await while_connected(check, context))
 
     @made.tool(annotations=READ_ONLY)
-    def check_document(markdown: str) -> Answers:
+    async def check_document(markdown: str, context: Context) -> Answers:
         """Check every fenced block of a Markdown text whose info string is `claim <id>`."""
-        with one_at_a_time:
-            verdicts = checking.check_document(markdown, budget=SECONDS)
-        return answers(verdicts)
+        async with documents:
+            check = functools.partial(checking.check_document, markdown, budget=SECONDS, seconds=DOCUMENT)
+            return answers(await while_connected(check, context))
 
     @made.tool(annotations=READ_ONLY)
     def explain_format() -> Format:
@@ -100,6 +114,27 @@ def server() -> MCPServer:
         return Format(text=FORMAT.read_text(encoding="utf-8"))
 
     return made
+
+
+async def while_connected(check: Callable[..., Found], context: Context) -> Found:
+    """The result of a check in a thread, which is told to end when this task is cancelled or its client is gone."""
+    gone = threading.Event()
+    request: Any = context.request_context.request  # none over stdin and stdout
+
+    async def watch() -> None:
+        while not await request.is_disconnected():
+            await anyio.sleep(POLL)
+        gone.set()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            if request is not None:
+                tasks.start_soon(watch)
+            found = await anyio.to_thread.run_sync(functools.partial(check, gone=gone), abandon_on_cancel=True)
+            tasks.cancel_scope.cancel()
+        return found
+    finally:
+        gone.set()
 
 
 def answer(verdict: Verdict) -> Answer:
@@ -115,11 +150,40 @@ def answers(verdicts: Sequence[Verdict]) -> Answers:
 
 
 def serve(port: int | None = None) -> None:
-    """Serve over stdin and stdout or, given a port, over HTTP on the loopback address."""
+    """Serve over stdin and stdout or, given a port (0 for any that is free), over HTTP on the loopback address."""
     if port is None:
         server().run("stdio")
     else:
-        server().run("streamable-http", host="127.0.0.1", port=port)
+        serve_http(port)
+
+
+def serve_http(port: int) -> None:
+    """Serve over HTTP on the loopback address; address and token are printed once the port is ours."""
+    import uvicorn
+
+    token = os.environ.get(TOKEN) or secrets.token_urlsafe()
+    app = guarded(server().streamable_http_app(host="127.0.0.1"), token)
+    with socket.create_server(("127.0.0.1", port)) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        sys.stderr.write(f"likewise: serving {address}\nlikewise: send Authorization: Bearer {token}\n")
+        sys.stderr.flush()
+        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
+
+
+def guarded(app: Callable[..., Awaitable[None]], token: str) -> Callable[..., Awaitable[None]]:
+    """The ASGI application for requests that carry the token; others get 401."""
+    expected = f"Bearer {token}".encode()
+
+    async def answered(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] == "lifespan" or secrets.compare_digest(given, expected):
+            await app(scope, receive, send)
+            return
+        headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": b"The token that was printed at the start is needed.\n"})
+
+    return answered
 
 
 def _printable(data: Any) -> Any:

@@ -1,26 +1,30 @@
 """The door for assistants: three tools that only read, in this process, over pipes and over HTTP on this machine."""
 
 import json
-import socket
+import os
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
+import httpx2
 import mcp
 import pytest
-from mcp.server.mcpserver import MCPServer
+import uvicorn
+from mcp.client.streamable_http import streamable_http_client
 
 from likewise import cli
 from likewise.claims import checking
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
-from likewise.mcp import FORMAT, answer, serve, server
+from likewise.mcp import FORMAT, TOKEN, answer, serve, server, while_connected
 from tests.house import guards
 
 TRUE = "given: q, k in R^D\nassert: dot(q, k) == dot(k, q)"
@@ -38,6 +42,7 @@ assert: x + 1 == x
 assert: y > 0
 ```
 """
+SECRET = "a-token-of-the-tests"
 COMMAND = [sys.executable, "-c", "from likewise.cli import main; main()", "mcp"]
 
 
@@ -52,6 +57,12 @@ def call(where: Any, tool: str, **arguments: str) -> Any:
 async def _call(where: Any, tool: str, arguments: dict[str, str]) -> Any:
     async with mcp.Client(where, read_timeout_seconds=60) as client:
         return await client.call_tool(tool, arguments)
+
+
+async def _over_http(url: str, tool: str, arguments: dict[str, str]) -> Any:
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        return await _call(streamable_http_client(url, http_client=http), tool, arguments)
 
 
 async def _tools() -> list[Any]:
@@ -117,6 +128,7 @@ def test_code_is_never_allowed_and_time_is_short(monkeypatch: pytest.MonkeyPatch
     call(server(), "check_claim", text="budget: 600\nassert: 1 == 1")
     call(server(), "check_document", markdown=DOCUMENT)
     assert [(options["allow_code"], options["budget"]) for options in calls] == [(False, 5.0), (False, 5.0)]
+    assert [options["seconds"] for options in calls] == [60.0, 60.0]
 
 
 def test_a_code_claim_stays_undecided() -> None:
@@ -152,47 +164,122 @@ def test_an_assistant_is_served_over_pipes() -> None:
 
 
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    """A server over HTTP, in a process of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number = free.getsockname()[1]
-    process = subprocess.Popen([*COMMAND, "--http", "--port", str(number)], cwd=guards.ROOT, stderr=subprocess.DEVNULL)
+def url() -> Iterator[str]:
+    """The address that a server over HTTP prints at its start."""
+    process = subprocess.Popen(
+        [*COMMAND, "--http", "--port", "0"],
+        cwd=guards.ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, TOKEN: SECRET},
+    )
     try:
-        for _ in range(600):
-            with socket.socket() as tried:
-                if tried.connect_ex(("127.0.0.1", number)) == 0:
-                    break
-            time.sleep(0.1)
-        yield number
+        assert process.stderr is not None
+        first, second = process.stderr.readline(), process.stderr.readline()
+        assert second == f"likewise: send Authorization: Bearer {SECRET}\n"
+        yield first.removeprefix("likewise: serving ").strip()
     finally:
         process.terminate()
-        process.wait(10)
+        process.communicate(timeout=10)
 
 
-def test_an_assistant_is_served_over_http(port: int) -> None:
-    assert call(f"http://127.0.0.1:{port}/mcp", "check_claim", text=TRUE)["verdict"] == "holds"
+def test_an_assistant_is_served_over_http(url: str) -> None:
+    result = anyio.run(partial(_over_http, url, "check_claim", {"text": TRUE}))
+    assert result.structured_content["verdict"] == "holds"
 
 
-def test_another_host_is_refused(port: int) -> None:
+def code(url: str, **headers: str) -> int:
+    """The status of a request that is no call."""
+    sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(url, b"{}", sent))
+    refused.value.close()
+    return refused.value.code
+
+
+def test_http_needs_the_token(url: str) -> None:
+    assert code(url) == 401
+    assert code(url, Authorization="Bearer another") == 401
+    assert code(url, Authorization=SECRET) == 401
+    assert code(url, Authorization=f"Bearer {SECRET}") == 400  # let in, but no request
+
+
+def test_another_host_is_refused(url: str) -> None:
     """A page in a browser could reach this machine under a name of its own; it may not."""
-    codes = []
-    for host in ("example.org", f"127.0.0.1:{port}"):
-        headers = {"Host": host, "Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/mcp", b"{}", headers)
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(request)
-        refused.value.close()
-        codes.append(refused.value.code)
-    assert codes == [421, 400]  # misdirected; no request at all
+    assert code(url, Authorization=f"Bearer {SECRET}", Host="example.org") == 421
 
 
-def test_http_is_on_the_loopback_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    monkeypatch.setattr(MCPServer, "run", lambda self, transport, **options: calls.append((transport, options)))
-    serve(1234)
-    serve()
-    assert calls == [("streamable-http", {"host": "127.0.0.1", "port": 1234}), ("stdio", {})]
+def test_http_is_on_the_loopback_address(url: str) -> None:
+    assert url.startswith("http://127.0.0.1:")
+    assert url.endswith("/mcp")
+
+
+def test_every_start_has_a_token_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv(TOKEN, raising=False)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
+    shown = []
+    for _ in range(2):
+        serve(0)
+        shown.append(capsys.readouterr().err.splitlines()[1].removeprefix("likewise: send Authorization: Bearer "))
+    assert len(set(shown)) == 2
+    assert min(map(len, shown)) >= 32
+
+
+def test_a_claim_does_not_wait_for_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+
+    def check_document(markdown: str, **options: Any) -> list[Verdict]:
+        assert released.wait(30)
+        return [Verdict("slow", "holds", "proved", "")]
+
+    async def go() -> list[str]:
+        order: list[str] = []
+
+        async def ask(client: Any, tool: str, **arguments: str) -> None:
+            assert not (await client.call_tool(tool, arguments)).is_error
+            order.append(tool)
+            released.set()
+
+        async with mcp.Client(server(), read_timeout_seconds=60) as client, anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(partial(ask, client, "check_document", markdown=DOCUMENT))
+            await anyio.sleep(0.5)
+            tasks.start_soon(partial(ask, client, "check_claim", text="assert: 1 == 1"))
+        return order
+
+    monkeypatch.setattr(checking, "check_document", check_document)
+    assert anyio.run(go) == ["check_claim", *["check_document"] * 3]
+
+
+def test_a_check_ends_when_its_client_goes() -> None:
+    class Request:
+        async def is_disconnected(self) -> bool:
+            return True
+
+    def check(gone: threading.Event) -> bool:
+        return gone.wait(30)
+
+    context = SimpleNamespace(request_context=SimpleNamespace(request=Request()))
+    started = time.monotonic()
+    assert anyio.run(while_connected, check, context)
+    assert time.monotonic() - started < 10
+
+
+def test_a_check_ends_when_its_call_is_cancelled() -> None:
+    ended = threading.Event()
+
+    def check(gone: threading.Event) -> None:
+        if gone.wait(30):
+            ended.set()
+
+    async def go() -> None:
+        with anyio.move_on_after(0.3):
+            await while_connected(check, SimpleNamespace(request_context=SimpleNamespace(request=None)))
+
+    anyio.run(go)
+    assert ended.wait(10)
 
 
 @pytest.mark.slow

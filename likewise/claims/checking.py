@@ -1,7 +1,9 @@
 """Texts in, verdicts out: what every door calls."""
 
 import hashlib
+import math
 import platform
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +44,8 @@ def check(
     seed: int = 0,
     budget: float | None = None,
     allow_code: bool = False,
+    seconds: float = math.inf,
+    gone: threading.Event | None = None,
 ) -> Verdict:
     """Decide one claim: a block of lines, or one relation with its variables in `given`.
 
@@ -54,7 +58,12 @@ def check(
         Span(line + bool(given), 1 + len(before), line, 1) for line in range(1, len(text.splitlines()) + 1)
     )
     return check_claims(
-        [Stated(id, declared + before + text, spans=spans)], seed=seed, budget=budget, allow_code=allow_code
+        [Stated(id, declared + before + text, spans=spans)],
+        seed=seed,
+        budget=budget,
+        allow_code=allow_code,
+        seconds=seconds,
+        gone=gone,
     )[0]
 
 
@@ -65,9 +74,12 @@ def check_claims(
     budget: float | None = None,
     allow_code: bool = False,
     progress: Progress = silent,
+    seconds: float = math.inf,
+    gone: threading.Event | None = None,
 ) -> list[Verdict]:
     """Decide many claims at once, in worker processes; the verdicts come in the order of the claims.
 
+    seconds: on the clock, for all of them; what is not decided then is late. gone: set by another thread to stop.
     A claim that names a program which you registered is decided in your own process, which alone knows it.
     """
     require_count("check", "seed", seed, least=0)
@@ -93,7 +105,9 @@ def check_claims(
     elsewhere = [number for number in range(len(places)) if number not in here]
     if elsewhere:
         waiting = [questions[number] for number in elsewhere]
-        shared_pool().ask_all(waiting, lambda place, found: answered(elsewhere[place], found))
+        shared_pool().ask_all(
+            waiting, lambda place, found: answered(elsewhere[place], found), seconds=seconds, gone=gone
+        )
     return verdicts
 
 
@@ -103,13 +117,22 @@ def check_document(
     seed: int = 0,
     budget: float | None = None,
     allow_code: bool = False,
+    seconds: float = math.inf,
+    gone: threading.Event | None = None,
 ) -> list[Verdict]:
     r"""Decide the claim fences of a Markdown text, in their order; without any, the one verdict is inconclusive.
 
     >>> print(*check_document("```claim half\nassert: 1/2 == 0.5\n```\n"))
     holds  half  0.5 == 0.5  [arithmetic]
     """
-    return check_claims(or_nothing(markdown_claims(markdown)), seed=seed, budget=budget, allow_code=allow_code)
+    return check_claims(
+        or_nothing(markdown_claims(markdown)),
+        seed=seed,
+        budget=budget,
+        allow_code=allow_code,
+        seconds=seconds,
+        gone=gone,
+    )
 
 
 @dataclass(frozen=True)
@@ -168,7 +191,7 @@ def _verdict(asked: _Asked, answer: "dict[str, Any] | Late") -> Verdict:
     if isinstance(answer, Late):
         if answer.is_overdue:
             return _inconclusive(asked, f"{answer} ({asked.budget:g} s)", "late")
-        return _inconclusive(asked, str(answer))
+        return _inconclusive(asked, str(answer), "late" if "document's deadline" in str(answer) else "undecided")
     found = answer.get("finding")
     if not isinstance(found, dict) or found.get("verdict") not in ("holds", "refuted", "inconclusive"):
         return _inconclusive(asked, "its worker's answer was not understood")

@@ -8,6 +8,7 @@ No signal is used in this process, so a pool serves threads and servers too.
 import atexit
 import contextlib
 import json
+import math
 import os
 import pickle
 import queue
@@ -27,6 +28,7 @@ Kind = Literal["pure", "torch"]
 START = 60.0  # seconds a worker may take to load torch on a busy machine
 SHARE = 4.0  # a budget is processor time; so many times that may pass on the clock of a machine that others use too
 GRACE = 2.0  # seconds beyond that
+POLL = 0.1  # seconds between looks at whether the answers are still wanted
 LONGEST_ANSWER = 1 << 20  # bytes
 HOME = str(Path(likewise.__file__).parents[1])
 BOOT = "import sys; sys.path.insert(0, sys.argv[2]); from likewise.claims.worker import main; main(sys.argv[1])"
@@ -59,12 +61,18 @@ class Worker:
             self.stop()
             raise
 
+    def kill(self) -> None:
+        """End the process from another thread: the one that waits for its answer finds it ended."""
+        process = self._process
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
     def stop(self) -> None:
         """Kill the process and whatever it started."""
         if self._process is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
                 pipe.close()
@@ -117,25 +125,36 @@ class Pool:
         self._idle: dict[Kind, list[Worker]] = {"pure": [], "torch": []}
         self._lock = threading.Lock()
 
-    def ask(self, kind: Kind, question: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """One question to one worker that is free now, or to a new one."""
+    def ask(
+        self, kind: Kind, question: dict[str, Any], seconds: float, busy: "set[Worker] | None" = None
+    ) -> dict[str, Any]:
+        """One question to one worker that is free now, or to a new one, which is in `busy` while it works."""
+        busy = set() if busy is None else busy
         with self._lock:
             worker = self._idle[kind].pop() if self._idle[kind] else Worker(kind)
+            busy.add(worker)
         try:
             return worker.ask(question, SHARE * seconds + GRACE)
         finally:
             with self._lock:
+                busy.discard(worker)
                 self._idle[kind].append(worker)
 
     def ask_all(
         self,
         questions: Iterable[tuple[Kind, dict[str, Any], float]],
         answered: Callable[[int, "dict[str, Any] | Late"], None],
+        *,
+        seconds: float = math.inf,
+        gone: threading.Event | None = None,
     ) -> None:
-        """Every question; `answered(place, answer or Late)` is called in this thread, in the order of finishing."""
+        """Every question; `answered(place, answer or Late)` is called in this thread, in the order of finishing.
+
+        seconds: for all of them together. gone: set when nobody waits for the answers any more.
+        """
         waiting: dict[Kind, queue.SimpleQueue] = {"pure": queue.SimpleQueue(), "torch": queue.SimpleQueue()}
         finished: queue.SimpleQueue = queue.SimpleQueue()
-        total = 0
+        ends, busy, total = time.monotonic() + seconds, set(), 0
         for place, (kind, question, seconds) in enumerate(questions):
             waiting[kind].put((place, question, seconds))
             total += 1
@@ -148,7 +167,7 @@ class Pool:
                 except queue.Empty:
                     return
                 try:
-                    finished.put((place, self.ask(kind, question, seconds)))
+                    finished.put((place, self.ask(kind, question, seconds, busy)))
                 except Late as reason:
                     finished.put((place, reason))
                 except Exception as error:  # the thread must not end without an answer
@@ -157,11 +176,20 @@ class Pool:
         for kind in ("torch", "pure"):
             for _ in range(min(self._most, waiting[kind].qsize())):
                 threading.Thread(target=serve, args=(kind,), daemon=True).start()
+        left = set(range(total))
         try:
-            for _ in range(total):
-                answered(*finished.get())
+            while left and time.monotonic() < ends and not (gone and gone.is_set()):
+                with contextlib.suppress(queue.Empty):
+                    place, found = finished.get(timeout=min(POLL, ends - time.monotonic()))
+                    left.remove(place)
+                    answered(place, found)
         finally:
             stop.set()
+            with self._lock:
+                for worker in busy:
+                    worker.kill()
+        for place in sorted(left):
+            answered(place, Late(f"over the document's deadline ({seconds:g} s)"))
 
     def close(self) -> None:
         """Stop every worker that is idle."""

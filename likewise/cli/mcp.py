@@ -7,12 +7,16 @@ import typer
 from likewise.checks import require_package
 from likewise.cli.terminal import examples
 
-MCP_EXAMPLES = examples("likewise mcp", "likewise mcp --http --port 8765")
+MCP_EXAMPLES = examples(
+    "likewise mcp", "likewise mcp --http --port 8765", "LIKEWISE_MCP_TOKEN=... likewise mcp --http --port 0"
+)
 
 
 def mcp(
-    http: Annotated[bool, typer.Option("--http", help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")] = False,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of --http.")] = 8765,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve HTTP on 127.0.0.1, with a token that is printed.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of --http; 0 for any that is free.")] = 8765,
 ) -> None:
     """Let an assistant check its claims: a Model Context Protocol server with three tools that only read."""
     require_package("mcp", "mcp")

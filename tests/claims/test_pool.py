@@ -65,6 +65,26 @@ def test_a_stopped_worker_leaves_no_process() -> None:
         os.kill(number, 0)
 
 
+@pytest.mark.parametrize("reason", ["seconds", "gone"])
+def test_all_questions_end_together(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deadline for all, or nobody who waits: what runs is killed, and what waits is not begun."""
+    monkeypatch.setattr(pools, "BOOT", HANG)
+    pool, answers, gone = Pool(2), {}, threading.Event()
+    threading.Timer(1.0, gone.set).start()
+    started = time.monotonic()
+    seconds = 1.0 if reason == "seconds" else 100.0
+    pool.ask_all([("pure", TRUE, 30.0)] * 5, answers.__setitem__, seconds=seconds, gone=gone)
+    assert time.monotonic() - started < 20.0
+    assert sorted(answers) == [0, 1, 2, 3, 4]
+    assert all(isinstance(answer, Late) for answer in answers.values())
+    for _ in range(100):
+        if len(pool._idle["pure"]) == 2:
+            break
+        time.sleep(0.1)
+    assert all(worker._process is None for worker in pool._idle["pure"])
+    assert 1 <= len(pool._idle["pure"]) <= 2
+
+
 def test_a_pool_keeps_its_workers_and_answers_all() -> None:
     pool = Pool(2)
     answers: dict[int, Any] = {}
