@@ -274,9 +274,11 @@ def test_a_check_ends_when_its_call_is_cancelled() -> None:
         if gone.wait(30):
             ended.set()
 
+    context: Any = SimpleNamespace(request_context=SimpleNamespace(request=None))
+
     async def go() -> None:
         with anyio.move_on_after(0.3):
-            await while_connected(check, SimpleNamespace(request_context=SimpleNamespace(request=None)))
+            await while_connected(check, context)
 
     anyio.run(go)
     assert ended.wait(10)
