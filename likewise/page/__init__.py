@@ -4,6 +4,7 @@ from typing import Any
 
 from likewise import text
 from likewise.checks import require_package
+from likewise.page.tables import with_column_names
 
 
 def render(template: str, values: dict[str, Any]) -> str:
@@ -24,4 +25,4 @@ def render(template: str, values: dict[str, Any]) -> str:
     filters = ("short", "scientific", "seconds", "size", "times", "percent", "printable")
     environment.filters.update({name: getattr(text, name) for name in filters})
     environment.filters["positions"] = text.length
-    return environment.get_template(template).render(values)
+    return with_column_names(environment.get_template(template).render(values))

@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parent / "catalogue"
 UNNOTICED = ("nobody", "not visibly flagged")
 ORDER = ("malformed", "inconclusive", "refuted", "holds")  # a row is what its worst claim is
 FIELDS = re.compile(r"^(row|who|noticed): *(\S.*?) *$", re.MULTILINE)
+WORDS = re.compile(r"^\*\*Row ([0-9]+)\.\*\* (.+?)(?=\n\n|\n```|\Z)", re.MULTILINE | re.DOTALL)
 LISTED = re.compile(r"^- row ([0-9]+): (.+)$", re.MULTILINE)
 
 
@@ -81,6 +82,12 @@ def listed() -> dict[int, str]:
     """The rows that no engine can decide, each with the reason that its file gives."""
     text = "\n".join(file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md")))
     return {int(row): reason for row, reason in LISTED.findall(text)}
+
+
+def words() -> dict[int, str]:
+    """Every row's statement in words, as its file has it before the claims."""
+    text = "\n\n".join(file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md")))
+    return {int(row): " ".join(said.split()) for row, said in WORDS.findall(text)}
 
 
 def totals(found: Sequence[Row]) -> dict[str, int]:

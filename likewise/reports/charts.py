@@ -5,16 +5,22 @@ which the page's style sheet colours something. The SVG is built as a tree, so t
 """
 
 import math
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from likewise.checks import require, require_count
 
 Number = int | float
-WIDTH = 720.0
+WIDTH, NARROW = 720.0, 350.0  # of a page, and of a phone
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 30.0, 44.0
 LINE_HEIGHT = 13.0
+LETTER, ASCENT, DESCENT = 6.3, 10.0, 3.0  # about what a letter of a label takes
+TITLE_LETTER, TITLE_HEIGHT = 6.9, 16.0
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+Segment = tuple[tuple[float, float], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,8 @@ class _Canvas:
     top: float
     width: float
     height: float
-    tags: list[tuple[float, float]] = field(default_factory=list)  # where text stands
+    boxes: list[Box] = field(default_factory=list)  # where text stands
+    lines: list[Segment] = field(default_factory=list)  # what text should not cover
     beyond: list[float] = field(default_factory=list)  # where arrow heads stand
 
     def at(self, x: Number, y: Number) -> tuple[float, float]:
@@ -121,7 +128,7 @@ class _Canvas:
 
 
 def draw(panels: tuple[Panel, ...], *, name: str, label: str, columns: int = 1, height: float = 300.0) -> str:
-    """The chart as one SVG element.
+    """The chart as one element with two pictures, one for a wide page and one for a phone; the style sheet shows one.
 
     name: unique on its page. label: what a reader who cannot see it is told. height: of one panel, all included.
 
@@ -130,21 +137,72 @@ def draw(panels: tuple[Panel, ...], *, name: str, label: str, columns: int = 1, 
     >>> "a &lt; b" in draw((panel,), name="example", label="an example")
     True
     """
+    chart = Element("div", {"class": "chart"})
+    for look, columns_here, width in (("wide", columns, WIDTH), ("narrow", 1, NARROW)):
+        svg = _picture(panels, f"{name}-{look}", label, columns_here, height, width)
+        svg.set("class", look)
+        chart.append(svg)
+    return tostring(chart, encoding="unicode", short_empty_elements=False)
+
+
+def draw_alone(panels: tuple[Panel, ...], *, name: str, label: str, columns: int = 1, height: float = 300.0) -> str:
+    """The wide picture of `draw` as one SVG element."""
+    return tostring(
+        _picture(panels, name, label, columns, height, WIDTH), encoding="unicode", short_empty_elements=False
+    )
+
+
+def ticks_to(high: float, count: int, unit: float = 1.0, sign: str = "") -> tuple[tuple[float, str], ...]:
+    """About `count` ticks from 0 to `high`, in steps of 1, 2 or 5 times a power of ten, written in a unit.
+
+    >>> ticks_to(0.944, 4, unit=0.01, sign="%")
+    ((0.0, '0%'), (0.5, '50%'))
+    >>> [text for _, text in ticks_to(4.1, 8)]
+    ['0', '1', '2', '3', '4']
+    """
+    step = round_step(high / count)
+    return tuple((step * i, f"{step * i / unit:.9g}{sign}") for i in range(int(high / step + 1e-9) + 1))
+
+
+def round_step(width: float) -> float:
+    """The step between ticks: 1, 2 or 5 times a power of ten, at least `width`.
+
+    >>> round_step(0.3), round_step(70.0)
+    (0.5, 100.0)
+    """
+    power = 10.0 ** math.floor(math.log10(width))
+    return next(times * power for times in (1, 2, 5, 10) if times * power >= width * (1 - 1e-9))
+
+
+def _picture(panels: tuple[Panel, ...], name: str, label: str, columns: int, height: float, width: float) -> Element:
     require_count("draw", "columns", columns)
     require(bool(panels), "draw", "panels", "hold at least one", "none")
+    each = width / columns
+    titles = [_wrapped(panel.title, each - LEFT) for panel in panels]
+    height += TITLE_HEIGHT * (max(map(len, titles)) - 1)
     rows = -(-len(panels) // columns)
-    svg = Element("svg", {"viewBox": f"0 0 {WIDTH:g} {rows * height:g}", "role": "img", "aria-label": label})
-    each = WIDTH / columns
-    for number, panel in enumerate(panels):
+    svg = Element("svg", {"viewBox": f"0 0 {width:g} {rows * height:g}", "role": "img", "aria-label": label})
+    for number, (panel, title) in enumerate(zip(panels, titles, strict=True)):
         row, column = divmod(number, columns)
-        left, top = column * each + LEFT, row * height + TOP
-        canvas = _Canvas(panel, SubElement(svg, "g"), left, top, each - LEFT - RIGHT, height - TOP - BOTTOM)
+        left, top = column * each + LEFT, row * height + TOP + TITLE_HEIGHT * (len(title) - 1)
+        below = (row + 1) * height - top - BOTTOM
+        canvas = _Canvas(panel, SubElement(svg, "g"), left, top, each - LEFT - RIGHT, below)
+        for line, text in enumerate(title):
+            _text(canvas.group, "title", left, row * height + TOP - 12 + TITLE_HEIGHT * line, text)
         _draw_panel(canvas, f"{name}-{number}")
-    return tostring(svg, encoding="unicode", short_empty_elements=False)
+    return svg
+
+
+def _wrapped(text: str, width: float) -> list[str]:
+    """A title in as many lines as it takes."""
+    return textwrap.wrap(text, max(12, int(width / TITLE_LETTER))) or [""]
 
 
 def _draw_panel(canvas: _Canvas, clip: str) -> None:
     _draw_axes(canvas)
+    for trace in canvas.panel.traces:
+        places = [canvas.at(x, min(max(y, canvas.panel.y.low), canvas.panel.y.high)) for x, y in trace.points]
+        canvas.lines += pairwise(places) if trace.joined and len(places) > 1 else [(place, place) for place in places]
     definition = SubElement(canvas.group, "clipPath", {"id": clip})
     box = {"x": canvas.left, "y": canvas.top, "width": canvas.width, "height": canvas.height}
     SubElement(definition, "rect", {key: f"{value:g}" for key, value in box.items()})
@@ -164,13 +222,22 @@ def _draw_axes(canvas: _Canvas) -> None:
         _, y = canvas.at(panel.x.low, value)
         _line(group, "grid", canvas.left, y, canvas.right, y)
         _text(group, "tick", canvas.left - 7, y + 4, text, anchor="end")
-    for value, text in panel.x.ticks:
-        x, _ = canvas.at(value, panel.y.low)
+    places = [(canvas.at(value, panel.y.low)[0], text) for value, text in panel.x.ticks]
+    for x, _ in places:
         _line(group, "axis", x, canvas.bottom, x, canvas.bottom + 4)
+    for x, text in _apart(places):
         _text(group, "tick", x, canvas.bottom + 17, text, anchor="middle")
     _line(group, "axis", canvas.left, canvas.bottom, canvas.right, canvas.bottom)
     _text(group, "name", (canvas.left + canvas.right) / 2, canvas.bottom + 34, panel.x.label, anchor="middle")
-    _text(group, "title", canvas.left, canvas.top - 12, panel.title)
+
+
+def _apart(places: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Every tick, or every second, or third, so that their texts do not touch."""
+    for step in range(1, len(places)):
+        some = places[::step]
+        if all(y - x > LETTER * (len(a) + len(b) + 1) / 2 for (x, a), (y, b) in pairwise(some)):
+            return some
+    return places[:1]
 
 
 def _draw_rule(canvas: _Canvas, rule: Rule) -> None:
@@ -178,8 +245,14 @@ def _draw_rule(canvas: _Canvas, rule: Rule) -> None:
         return
     x, y = canvas.at(canvas.panel.x.high, rule.value)
     _line(canvas.group, f"rule {rule.look}", canvas.left, y, canvas.right, y)
-    _text(canvas.group, f"tag {rule.look}", x, y - 5, rule.name, anchor="end")
-    canvas.tags.append((x, y - 5))
+    above, below = y - 5, y + LINE_HEIGHT
+    places = [
+        (x, above, "end"),
+        (x, below, "end"),
+        (canvas.left + 4, above, "start"),
+        (canvas.left + 4, below, "start"),
+    ]
+    _tag(canvas, canvas.group, f"tag {rule.look}", rule.name, places)
 
 
 def _draw_bars(canvas: _Canvas, bars: Bars) -> None:
@@ -212,25 +285,62 @@ def _draw_trace(canvas: _Canvas, trace: Trace, clip: str) -> None:
             SubElement(shape, "title").text = trace.hints[number]
     if trace.tag and trace.points:
         x, y = canvas.at(*trace.points[-1])
-        y = _free(canvas, x, y + 4)
-        shift, anchor = (-8, "end") if trace.tag_left else (8, "start")
-        _text(group, "tag", x + shift, y, trace.tag, anchor=anchor)
+        sides = [(x + 8, "start"), (x - 8, "end")]
+        heights = list(_around(y + 4))
+        places = [
+            (at, height, anchor) for at, anchor in (sides[::-1] if trace.tag_left else sides) for height in heights
+        ]
+        _tag(canvas, group, "tag", trace.tag, places)
 
 
-def _free(canvas: _Canvas, x: float, y: float) -> float:
-    """The height nearest to y at which no other tag near x is in the way."""
-    for candidate in _around(y):
-        if all(abs(candidate - other) >= LINE_HEIGHT or abs(x - at) > 60 for at, other in canvas.tags):
-            canvas.tags.append((x, candidate))
-            return candidate
-    return y
+def _tag(canvas: _Canvas, parent: Element, look: str, text: str, places: list[tuple[float, float, str]]) -> None:
+    """Write a label at the first place where it covers nothing, or no other label, or at the first of all."""
+    boxes = [_box(text, *place) for place in places]
+    inside = [canvas.left <= box[0] and box[2] <= canvas.right + RIGHT and box[3] <= canvas.bottom for box in boxes]
+    free = [all(not _meet(box, other) for other in canvas.boxes) for box in boxes]
+    clear = (
+        number
+        for number, box in enumerate(boxes)
+        if inside[number] and free[number] and not any(_crosses(line, box) for line in canvas.lines)
+    )
+    near = (number for number in range(len(boxes)) if inside[number] and free[number])
+    chosen = next(clear, next(near, 0))
+    canvas.boxes.append(boxes[chosen])
+    x, y, anchor = places[chosen]
+    _text(parent, look, x, y, text, anchor=anchor)
+
+
+def _box(text: str, x: float, y: float, anchor: str) -> Box:
+    """About where a text stands."""
+    left = x - LETTER * len(text) if anchor == "end" else x
+    return left, y - ASCENT, left + LETTER * len(text), y + DESCENT
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _crosses(line: Segment, box: Box) -> bool:
+    """Whether a segment has a point in a box: the part of it between the box's left and right, then its heights.
+
+    >>> diagonal = (0.0, 0.0), (9.0, 9.0)
+    >>> _crosses(diagonal, (4.0, 3.0, 6.0, 5.0)), _crosses(diagonal, (4.0, 7.0, 6.0, 9.0))
+    (True, False)
+    """
+    (x1, y1), (x2, y2) = sorted(line)
+    if x2 < box[0] or box[2] < x1:
+        return False
+    slope = (y2 - y1) / (x2 - x1) if x2 > x1 else 0.0
+    inside = [y1 + slope * (min(max(x, x1), x2) - x1) for x in (box[0], box[2])]
+    low, high = (min(inside), max(inside)) if x2 > x1 else (y1, y2)
+    return low <= box[3] and box[1] <= high
 
 
 def _around(y: float) -> Iterator[float]:
     yield y
-    for shift in range(1, 40):
-        yield y + shift
+    for shift in range(2, 80, 2):
         yield y - shift
+        yield y + shift
 
 
 def _draw_mark(canvas: _Canvas, mark: Mark) -> None:
@@ -239,7 +349,10 @@ def _draw_mark(canvas: _Canvas, mark: Mark) -> None:
     SubElement(group, "circle", {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": "7"})
     _line(group, "drop", x, y + 7, x, canvas.bottom)
     low = canvas.bottom - y < 3 * LINE_HEIGHT  # beside the drop line there is no room
-    _text(group, "tag", x + 6, _free(canvas, x, y - LINE_HEIGHT if low else canvas.bottom - 6), mark.text)
+    heights = list(_around(y - LINE_HEIGHT if low else canvas.bottom - 6))
+    places = [(at, height, anchor) for at, anchor in ((x + 6, "start"), (x - 6, "end")) for height in heights]
+    canvas.boxes.append((x - 7, y - 7, x + 7, y + 7))
+    _tag(canvas, group, "tag", mark.text, places)
 
 
 def _line(parent: Element, look: str, x1: float, y1: float, x2: float, y2: float) -> None:

@@ -13,7 +13,7 @@ import numpy
 from PIL import Image
 
 from likewise.page import render
-from likewise.reports.charts import Axis, Mark, Panel, Trace, draw
+from likewise.reports.charts import Axis, Mark, Panel, Trace, draw, ticks_to
 from likewise.text import percent, power, scientific, short
 
 if TYPE_CHECKING:
@@ -88,12 +88,8 @@ def histogram_figure(shape: Histogram, *, threshold: float) -> str:
         points = [(edge, share) for number, share in enumerate(shares) for edge in edges[number : number + 2]]
         traces.append(Trace(look, ((0.0, 0.0), *points, (edges[last], 0.0)), dots=False))
     end = edges[last]
-    step = 10.0 ** math.floor(math.log10(end)) / 2
-    while end / step > 9:
-        step *= 2
-    ticks = tuple((step * i, short(step * i)) for i in range(int(end / step + 1e-9) + 1))
-    x = Axis("squared distance", 0.0, end, ticks, log=False)
-    y = Axis("", 0.0, 1.08 * most, tuple((most * i / 3, percent(most * i / 3)) for i in range(4)), log=False)
+    x = Axis("squared distance", 0.0, end, ticks_to(end, 8), log=False)
+    y = Axis("", 0.0, 1.08 * most, ticks_to(most, 6, unit=0.01, sign="%"), log=False)
     inside = 0 <= threshold <= end
     marks = (Mark("curve", threshold, 1.0 * most, f"threshold {short(threshold, 3)}"),) if inside else ()
     panel = Panel("share of pairs", x, y, tuple(traces), marks=marks)

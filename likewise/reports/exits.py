@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from likewise.page import render
-from likewise.reports.charts import Axis, Panel, Trace, draw
+from likewise.reports.charts import Axis, Panel, Trace, draw, ticks_to
 from likewise.reports.facts import Facts
 from likewise.text import percent, seconds, short
 
@@ -109,9 +109,7 @@ def _accuracy_axis(low: float, high: float) -> Axis:
 
 def _upto(label: str, values: list[float]) -> Axis:
     most = max(values)
-    step = next(step * 10.0**power for power in range(-4, 9) for step in (1, 2, 5) if most / (step * 10.0**power) <= 6)
-    ticks = tuple((step * i, short(step * i)) for i in range(int(most / step) + 1))
-    return Axis(label, 0.0, 1.15 * most, ticks, log=False)
+    return Axis(label, 0.0, 1.15 * most, ticks_to(most, 6), log=False)
 
 
 ASSUMED = (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from likewise.reports.charts import WIDTH, Axis, Panel, Trace, draw
+from likewise.reports.charts import WIDTH, Axis, Panel, Trace, draw_alone, round_step, ticks_to
 
 if TYPE_CHECKING:
     from likewise.training import Record
@@ -45,7 +45,7 @@ def learning_curve(records: Sequence[Record], *, title: str) -> str:
     """
     panels = learning_panels(records, title=title)
     label = f"Learning curve against steps. {'; '.join(panel.title for panel in panels)}"
-    svg = draw(panels, name="learning", label=label, height=HEIGHT)
+    svg = draw_alone(panels, name="learning", label=label, height=HEIGHT)
     looks = "".join(
         f".{look} polyline {{ stroke: {colour}; }} .{look} text {{ fill: {colour}; }} "
         for look, colour in COLOURS.items()
@@ -90,22 +90,10 @@ def _mean(values: list[float]) -> float:
 
 
 def _steps(last: int) -> Axis:
-    each = _round_step(last / 5)
+    each = round_step(last / 5)
     ticks = tuple((float(step), f"{step:g}") for step in range(0, last + 1, max(1, int(each))))
     return Axis("steps", 0.0, float(max(last, 1)), ticks, log=False)
 
 
 def _upto(most: float) -> Axis:
-    each = _round_step(most / 4)
-    ticks = tuple((each * i, f"{each * i:g}") for i in range(int(most / each + 1e-9) + 1))
-    return Axis("", 0.0, 1.05 * most, ticks, log=False)
-
-
-def _round_step(width: float) -> float:
-    """1, 2 or 5 times a power of ten, at least `width`.
-
-    >>> _round_step(0.3), _round_step(70.0)
-    (0.5, 100.0)
-    """
-    power = 10.0 ** math.floor(math.log10(width))
-    return next(times * power for times in (1, 2, 5, 10) if times * power >= width * (1 - 1e-9))
+    return Axis("", 0.0, 1.05 * most, ticks_to(most, 4), log=False)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from likewise.claims import check_claims
 from likewise.claims.documents import file_claims
-from likewise.programs.rows import FOLDER, Row, catalogue_claims, listed, rows, totals
+from likewise.programs.rows import FOLDER, Row, catalogue_claims, listed, rows, totals, words
 from likewise.progress import Progress, part, silent
 from likewise.review import Attempt, attempts
 
@@ -24,6 +24,7 @@ class Statements:
     claims: int
     attempts: tuple[Attempt, ...]
     seed: int
+    words: dict[int, str]  # every row's statement in words
 
     @property
     def unnoticed(self) -> tuple[Row, ...]:
@@ -39,4 +40,4 @@ def check_statements(*, topics: str = TOPICS, seed: int = 0, progress: Progress 
     verdicts = check_claims(stated, seed=seed, progress=part(progress, ANSWER, 1.0))
     found = rows(stated, verdicts)
     (chain,) = attempts(answer, judged)
-    return Statements(tuple(found), totals(found), listed(), len(stated), tuple(chain), seed)
+    return Statements(tuple(found), totals(found), listed(), len(stated), tuple(chain), seed, words())

@@ -220,7 +220,8 @@ def test_the_page_is_whole_and_shows_what_was_found(study: ExitStudy) -> None:
         assert answer.text in text.replace("&#39;", "'")
     assert study.promise in text.replace("&#39;", "'")
     for point in (*study.ladder, *study.networks):
-        assert f'<th scope="row">{point.name}</th><td class="n">{100 * point.accuracy:.2f}%</td>' in text
+        right = f'<td class="n" data-column="accuracy">{100 * point.accuracy:.2f}%</td>'
+        assert f'<th scope="row">{point.name}</th>{right}' in text
     assert text.count("✓ yes") == sum(group.certified for group in study.controlled.groups)
     assert text.count("✗ no") == sum(not group.certified for group in study.controlled.groups)
 

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWar
 
 
 def points(svg: str, look: str) -> list[tuple[float, float]]:
-    [group] = [g for g in ElementTree.fromstring(svg).iter("g") if g.get("class") == look]
+    [wide, _narrow] = ElementTree.fromstring(svg)
+    [group] = [g for g in wide.iter("g") if g.get("class") == look]
     [line] = group.iter("polyline")
     return [(float(x), float(y)) for x, y in (pair.split(",") for pair in line.get("points", "").split())]
 

@@ -3,6 +3,7 @@
 import importlib
 import re
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import torch
 
 from likewise import checks
 from likewise.files import write_whole
-from likewise.reports.charts import Axis, Mark, Panel, Rule, Trace, draw
+from likewise.reports.charts import Axis, Mark, Panel, Rule, Trace, draw, draw_alone
 from likewise.tour.agreement import Check
 from likewise.tour.combinations import BASELINE
 from likewise.tour.figures import image_figure
@@ -87,6 +88,19 @@ def text(tour: Tour) -> str:
     return render_tour(tour)
 
 
+@pytest.mark.slow
+def test_false_statements_stand_in_words_beside_their_claims(tour: Tour, text: str) -> None:
+    [table] = re.findall(r"False, and noticed by nobody</h3>\s*(.*?)</table>", text, flags=re.DOTALL)
+    rows = table.split("<tr>")[2:]
+    assert len(rows) == len(tour.statements.unnoticed) > 0
+    for row, html in zip(tour.statements.unnoticed, rows, strict=True):
+        said = tour.statements.words[row.number]
+        assert len(said) > 20
+        assert escape(said) in html.replace("&#39;", "&#x27;").replace("&#34;", "&quot;")
+        assert html.index('class="words"') < html.index("<code>")
+
+
+@pytest.mark.slow
 def test_tags_are_balanced_and_ids_unique(text: str) -> None:
     reader = Reader(text)
     assert reader.complaints == []
@@ -153,7 +167,7 @@ def test_the_statements_of_the_catalogue_are_counted_and_listed(text: str, tour:
     assert f"{said.totals['unnoticed']} of the false ones were noticed by nobody" in text
     assert said.unnoticed
     for row in said.rows:
-        assert text.count(f'<td class="n">{row.number}</td>') >= 1 + (row in said.unnoticed)
+        assert text.count(f'<td class="n" data-column="row">{row.number}</td>') >= 1 + (row in said.unnoticed)
 
 
 @pytest.mark.parametrize(("factor", "part", "reached"), [(1e-9, 1.01, 2), (1e9, 1.03, 0)])
@@ -283,7 +297,7 @@ def test_a_missing_package_is_named_before_any_work(
 def test_a_chart_puts_values_where_they_belong() -> None:
     x, y = Axis("T", 1.0, 100.0, ((1.0, "one"),)), Axis("", 1.0, 10.0, ((10.0, "ten"),))
     trace = Trace("elu", ((1.0, 1.0), (10.0, 10.0), (100.0, 1000.0)), hints=("a", "b", "c"))
-    svg = draw(
+    svg = draw_alone(
         (Panel("p", x, y, (trace,), (Rule("r", 5.0, "half"),), (Mark("m", 10.0, 5.0, "here"),)),), name="n", label="l"
     )
     circles = [(float(cx), float(cy)) for cx, cy in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="3"', svg)]
@@ -298,7 +312,7 @@ def test_a_chart_puts_values_where_they_belong() -> None:
 def test_arrow_heads_do_not_cover_each_other() -> None:
     axis = Axis("", 1.0, 10.0, ())
     far = tuple(Trace(name, ((5.0, 1000.0),)) for name in ("a", "b", "c"))
-    svg = draw((Panel("", axis, axis, far),), name="n", label="l")
+    svg = draw_alone((Panel("", axis, axis, far),), name="n", label="l")
     assert len(set(re.findall(r'<path d="M([\d.]+)', svg))) == 3
 
 
