@@ -253,6 +253,7 @@ def _draw_rule(canvas: _Canvas, rule: Rule) -> None:
         (canvas.left + 4, below, "start"),
     ]
     _tag(canvas, canvas.group, f"tag {rule.look}", rule.name, places)
+    canvas.lines.append(((canvas.left, y), (canvas.right, y)))
 
 
 def _draw_bars(canvas: _Canvas, bars: Bars) -> None:

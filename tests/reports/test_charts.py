@@ -55,6 +55,9 @@ def test_labels_cover_no_line_and_no_label(width: str) -> None:
     )
     pictures = {svg.get("class"): svg for svg in ElementTree.fromstring(draw((panel,), name="n", label="l"))}
     boxes, segments = labels(pictures[width]), lines(pictures[width])
+    [rule] = [line for line in pictures[width].iter("line") if line.get("class") == "rule c"]
+    x1, y1, x2, y2 = (float(rule.get(name, 0)) for name in ("x1", "y1", "x2", "y2"))
+    segments.append(((x1, y1), (x2, y2)))
     assert len(boxes) == 4
     assert not [box for box in boxes if any(_crosses(segment, box) for segment in segments)]
     assert not [(a, b) for a in boxes for b in boxes if a is not b and _meet(a, b)]
