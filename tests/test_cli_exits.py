@@ -48,7 +48,7 @@ def test_a_page_and_a_file_are_written(model: Path, capsys: pytest.CaptureFixtur
     saved = model.parent / "e.safetensors"
     assert run(model, *SMALL, "--save", str(saved), "--json") == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["notes"] == ["Training and held-out examples: 0.2 held out."]
+    assert shown["notes"][0] == "Training and held-out examples: 0.2 held out."
     assert [each["text"].partition(" By ")[0] for each in shown["answers"].values()] == [
         "Early exit or the whole network?",
     ] * 2
@@ -90,6 +90,11 @@ def test_a_comparison_without_a_difference_is_called_so(model: Path, capsys: pyt
     assert {each["verdict"] for each in shown["answers"].values()} == {"no difference beyond the noise"}
     page = (model.parent / "e.html").read_text(encoding="utf-8")
     assert page.count("No example left early, so early exit was the whole network.") == 2
+    idle = "no example left early: it is the whole network, and its time differs by noise alone."
+    assert idle in page
+    assert idle in shown["notes"][-1]
+    assert run(model, "--risk", "0.1", "--heads", "1", "--steps", "1", "--no-depth") == 0
+    assert idle in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("seen", "note"), [(None, "does not say what"), ("another", "on other examples")])

@@ -184,6 +184,8 @@ def show(study: "ExitStudy", out: Path, save: Path | None) -> None:
     for point in (*study.networks, *study.ladder):
         assert point.seconds is not None
         print(f"{point.name:>16}{point.accuracy:>10.2%}{point.macs:>16,.0f}{seconds(point.seconds):>18}")
+    if study.idle:
+        print(study.idle)
     for answer in study.answers:
         print(answer.text)
     print(f"The report is {out}")

@@ -346,6 +346,13 @@ class ExitStudy:
         return (p * (1 - p) / self.counts[3]) ** 0.5
 
     @property
+    def idle(self) -> str:
+        """Which policies let no example leave early, in words; empty if all let some."""
+        names = [point.name for point in self.ladder if point.early == 0]
+        whole = "no example left early: it is the whole network, and its time differs by noise alone."
+        return f"With {', '.join(names)} {whole}" if names else ""
+
+    @property
     def promise(self) -> str:
         """What was done and what is promised of all examples together, in words."""
         return replace(self.controlled, groups=()).text

@@ -146,7 +146,7 @@ def exits_json(study: ExitStudy) -> dict[str, Any]:
     points = [("exits", point) for point in study.ladder] + [("network", point) for point in study.networks]
     names = () if prepared.settled is None else prepared.settled.groups
     return {
-        "notes": list(study.notes),
+        "notes": [*study.notes, *filter(None, [study.idle])],
         "examples": dict(zip(("train", "selection", "calibration", "test"), study.counts, strict=True)),
         "heads": list(prepared.exits.names),
         "thresholds": [None if each == float("inf") else each for each in controlled.policy.thresholds],

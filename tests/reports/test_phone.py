@@ -91,7 +91,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert stopped.value.code == 0, words
     text = Text(torch.arange(97) % 83, torch.arange(53) % 83, files=7)
     with pytest.MonkeyPatch.context() as patch:  # the library's own text takes seconds to read
-        patch.setattr("likewise.reports.real_attention.library_text", lambda: text)
+        patch.setattr("likewise.tour.real_attention.library_text", lambda: text)
         (folder / "tour.html").write_text(render_tour(take_tour(plan=SMALL)), encoding="utf-8")
     return folder
 
