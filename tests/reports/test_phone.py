@@ -15,7 +15,9 @@ from likewise.tour.learning import Text
 from likewise.tour.tour import render_tour, take_tour
 from tests.tour.test_tour import SMALL
 
-pytestmark = pytest.mark.full
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or ""
+
+pytestmark = [pytest.mark.full, pytest.mark.skipif(not BROWSER, reason="needs a browser: chromium is not installed")]
 
 PHONE, DESK = 390, 1280
 FLAGS = (
@@ -58,14 +60,11 @@ document.getElementById("page").onload = event => {{
 
 def look(page: Path, width: int) -> dict[str, list[str]]:
     """What is wrong with a page at a width, and which picture of every chart is shown."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("needs a browser: chromium is not installed")
     frame = page.with_name("frame.html")
     frame.write_text(FRAME.format(page=page.name, width=width), encoding="utf-8")
     profile = page.with_name("profile")
     done = subprocess.run(
-        [browser, *FLAGS, f"--user-data-dir={profile}", frame.as_uri()], capture_output=True, text=True, timeout=120
+        [BROWSER, *FLAGS, f"--user-data-dir={profile}", frame.as_uri()], capture_output=True, text=True, timeout=120
     )
     found = re.search(r'<pre id="out">(.+?)</pre>', done.stdout, re.DOTALL)
     assert found is not None, done.stderr[-500:]
