@@ -88,7 +88,6 @@ def text(tour: Tour) -> str:
     return render_tour(tour)
 
 
-@pytest.mark.slow
 def test_false_statements_stand_in_words_beside_their_claims(tour: Tour, text: str) -> None:
     [table] = re.findall(r"False, and noticed by nobody</h3>\s*(.*?)</table>", text, flags=re.DOTALL)
     rows = table.split("<tr>")[2:]
@@ -100,7 +99,6 @@ def test_false_statements_stand_in_words_beside_their_claims(tour: Tour, text: s
         assert html.index('class="words"') < html.index("<code>")
 
 
-@pytest.mark.slow
 def test_tags_are_balanced_and_ids_unique(text: str) -> None:
     reader = Reader(text)
     assert reader.complaints == []
