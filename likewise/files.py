@@ -1,13 +1,16 @@
-"""Files that are whole or not there, the hash of what a run is made from, and JSON that every reader takes."""
+"""Files that are whole or not there, functions in files of users, hashes of settings, JSON that every reader takes."""
 
 import hashlib
+import importlib.util
+import inspect
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from likewise.checks import require
+from likewise.checks import refuse, require
 
 
 def write_whole(path: Path | str, data: bytes | str) -> Path:
@@ -32,6 +35,23 @@ def require_place(where: str, path: Path) -> None:
     """Refuse a path at which no file can be written, before any work is done."""
     require(not path.is_dir(), where, "path", "be a file", f"the folder {path}")
     require(path.parent.is_dir(), where, "path", "be in a folder that exists", path)
+
+
+def function_of(text: str, where: str, name: str) -> Callable[..., Any]:
+    """A function of a file, as `file.py:function`; the file is run for it, as the user asked, with all their rights."""
+    file, _, function_name = text.rpartition(":")
+    path = Path(file)
+    require(path.is_file(), where, name, "be in a file that exists", repr(file))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function = vars(module).get(function_name)
+    if not inspect.isfunction(function):
+        functions = ", ".join(n for n, value in vars(module).items() if inspect.isfunction(value)) or "none"
+        refuse(where, name, f"name a function of {file}", repr(function_name), f"Its functions: {functions}.")
+    return function
 
 
 def json_hash(facts: Any) -> str:

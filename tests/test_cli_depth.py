@@ -175,7 +175,7 @@ def test_training_examples_can_come_from_elsewhere(tmp_path: Path, capsys: pytes
     ("arguments", "message"),
     [
         (["none.safetensors", "{data}"], "load_classifier: path must be a classifier that likewise wrote"),
-        (["none.py:make", "{data}"], "depth: model must be in a file that exists"),
+        (["none.py:make", "{data}"], "open_classifier: model must be in a file that exists"),
         (["{first}", "{data}", "--max-memory", "lots"], "--max-memory must be a size such as 500MB or 4GB; got 'lots'"),
         (["{first}", "{data}", "--csv", "depth.txt"], "--csv must end in .csv or .json; got 'depth.txt'"),
         (["{first}", "{data}", "--out", "nowhere/p.html"], "path must be in a folder that exists"),

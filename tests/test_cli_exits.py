@@ -24,7 +24,7 @@ def few(data: str, *, trained_on: str | None, held_out: float) -> tuple[Halves, 
 
 @pytest.fixture(autouse=True)
 def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("likewise.data.find_halves", few)
+    monkeypatch.setattr("likewise.networks.classifiers.find_halves", few)
     monkeypatch.setattr("likewise.reports.facts.Facts.busy", False)
 
 
@@ -128,7 +128,7 @@ def test_a_stopped_run_writes_nothing(
         (["--risk", "0.01"], "study_exits: calibration must have at least 299 examples for a risk of 0.01"),
         (
             ["--risk", "0.1", "--steps", "2", "--epochs", "1"],
-            "exits: --epochs must not be given with --steps; got 1.0.",
+            "exits: epochs must not be given with steps; got 1.0.",
         ),
         (["--folder", "nowhere"], "exits: --folder must be a folder that exists; got nowhere."),
         (["--save", "nowhere/e.safetensors"], "exits: --save must be in a folder that exists; got nowhere"),
@@ -183,7 +183,7 @@ def test_a_network_of_ones_own_is_given_exits(tmp_path: Path, capsys: pytest.Cap
     assert list(found.exits.names) == shown["heads"]
     assert found.preparation == Preparation((8, 8), 1)
     for function, message in (
-        (":number", "exits: model must be a function that returns a torch.nn.Module; got int"),
+        (":number", "open_classifier: model must be a function that returns a torch.nn.Module; got int"),
         (":whole", "network must"),
     ):
         assert run(model, *SMALL, function=function) == 2

@@ -157,7 +157,7 @@ def test_two_runs_do_not_share_a_place(root: Path, tmp_path: Path, capsys: pytes
         assert left_by(tmp_path).keys() == {"m.lock"}
         other.kill()
     part = tmp_path / f"m.checkpoint.{other.pid}.part"
-    ours, others = tmp_path / f".m.jsonl.{os.getpid()}.part", tmp_path / f"n.checkpoint.{other.pid}.part"
+    ours, others = tmp_path / f".m.other.{os.getpid()}.part", tmp_path / f"n.checkpoint.{other.pid}.part"
     for file in (part, ours, others):
         file.write_bytes(b"half a file")
     assert run(str(root), *base(tmp_path, "--steps", "1")) == 0

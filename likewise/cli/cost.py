@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from likewise.checks import refuse, require
-from likewise.cli.terminal import Context, Json, examples, function_of, progress_bar
+from likewise.cli.terminal import Context, Json, examples, progress_bar
+from likewise.files import function_of
 from likewise.text import aligned
 
 if TYPE_CHECKING:

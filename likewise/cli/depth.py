@@ -1,20 +1,19 @@
 """`likewise depth`: from which layer on a model's answer for each example is settled, and one page that shows it."""
 
+import functools
 import json
-import math
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from likewise.checks import refuse, require, require_package
-from likewise.cli.terminal import Json, examples, own_network, progress_bar
+from likewise.cli.terminal import Json, examples, progress_bar
 
 if TYPE_CHECKING:
-    from likewise.data import Halves
-    from likewise.difficulty.study import DepthStudy, Subject
+    from likewise.difficulty.study import DepthStudy
 
 UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 DEPTH_EXAMPLES = examples(
@@ -47,7 +46,7 @@ def depth(
     the module and a likewise.data.Preparation. Options --again and --checkpoints may be given several times.
     """
     from likewise.difficulty import write_depth
-    from likewise.difficulty.study import plan_study, study_depth
+    from likewise.difficulty.study import DepthJob, run_depth_job
     from likewise.files import require_place, write_whole
 
     if out is not None:
@@ -57,31 +56,30 @@ def depth(
             require_place("depth", path)
     good = csv is None or csv.suffix in (".csv", ".json")
     require(good, "depth", "--csv", "end in .csv or .json", repr(str(csv)))
-    limit = _bytes(max_memory)
+    job = DepthJob(
+        model=model,
+        data=data,
+        train=train,
+        held_out=held_out,
+        again=again or (),
+        checkpoints=checkpoints or (),
+        k=k,
+        max_memory=_bytes(max_memory),
+        folder=folder,
+    )
     with progress_bar() as progress:
-        progress(0.0, "images")
-        texts = [model, *(again or ()), *(checkpoints or ())]
-        subject, *others = [_subject(text, data, train, held_out) for text in texts]
-        print(plan_study(subject, k=k, max_memory=limit), file=sys.stderr if as_json else sys.stdout)
-        found = study_depth(
-            subject,
-            again=others[: len(again or ())],
-            checkpoints=others[len(again or ()) :],
-            k=k,
-            max_memory=limit,
-            folder=folder,
-            progress=progress,
-        )
+        planned = functools.partial(print, file=sys.stderr if as_json else sys.stdout)
+        study = run_depth_job(job, planned=planned, progress=progress)
     if csv is not None:
-        write_depth(found.found, csv)
+        write_depth(study.found, csv)
     if out is not None:
         from likewise.reports import depth_page
 
-        write_whole(out, depth_page(found))
+        write_whole(out, depth_page(study))
     if as_json:
-        print(json.dumps(_facts(found) | {"report": out and str(out), "csv": csv and str(csv)}, allow_nan=False))
+        print(json.dumps({**study.to_json(), "report": out and str(out), "csv": csv and str(csv)}, allow_nan=False))
     else:
-        _show(found, out, csv)
+        _show(study, out, csv)
 
 
 def _bytes(text: str) -> int:
@@ -92,97 +90,24 @@ def _bytes(text: str) -> int:
     return int(float(parts[1]) * UNITS.get(parts[2] or "", 1))
 
 
-def _subject(text: str, data: str, train: str | None, held_out: float) -> "Subject":
-    """A saved classifier with the half that it was trained on, if it is one of this data; or a user's own module."""
-    from likewise.difficulty.study import subject_of
-    from likewise.networks import load_classifier
-
-    if ".py:" not in text:
-        saved = load_classifier(text)
-        halves, known = _halves(data, train, held_out, saved.trained_on)
-        here = None if saved.trained_on is None else known
-        name = Path(text).name.removesuffix(".safetensors")
-        return subject_of(name, saved.network, saved.preparation, halves, classes=saved.classes, trained_here=here)
-    halves, _ = _halves(data, train, held_out, None)
-    return subject_of(text, *own_network(text, "depth", halves.train), halves)
-
-
-def _halves(data: str, train: str | None, held_out: float, trained_on: str | None) -> "tuple[Halves, bool]":
-    """Training and test examples, and whether the model was trained on the former."""
-    from likewise.data import Halves, find_halves, open_examples
-
-    if train is None:
-        return find_halves(data, trained_on=trained_on, held_out=held_out)
-    support = open_examples(train)
-    test = open_examples(data, split="test").numbered_by(support.identities)
-    return Halves(support, test, f"training examples from {train}, test examples from {data}"), (
-        support.fingerprint == trained_on
-    )
-
-
-def _rows(found: "DepthStudy") -> list[dict[str, Any]]:
-    """A line for each probe: its accuracy on test examples, and which part of them is settled there."""
-    curve = found.found.curves["test"]
-    accuracies, agreements = curve.accuracy[0].tolist(), curve.agreement[0].tolist()
-    names = ("probe", "accuracy", "agreement", "settled")
-    lines = zip(found.found.layers, accuracies, agreements, found.settled, strict=True)
-    return [dict(zip(names, line, strict=True)) for line in lines]
-
-
-def _facts(found: "DepthStudy") -> dict[str, Any]:
-    """What `--json` prints."""
-    runs, test = found.runs, found.test
-    return {
-        "model": found.subject.name,
-        "halves": found.subject.how,
-        "train": len(found.found.train),
-        "test": len(test),
-        "k": found.found.k,
-        "train_accuracy": found.found.train.accuracy,
-        "test_accuracy": test.accuracy,
-        "undefined_rate": test.undefined_rate,
-        "mean_depth": test.mean(),
-        "probes": _rows(found),
-        "depths": test.counts.tolist(),
-        "accuracy_by_depth": [_known(value) for value in test.accuracy_by_depth.tolist()],
-        "traits": {trait.name: [_known(value) for value in trait.correlation] for trait in found.traits},
-        "checkpoints": [
-            {"name": stage.name, "train_accuracy": stage.train_accuracy, "test_accuracy": stage.test.accuracy}
-            | {"mean_depth": stage.test.mean(), "undefined_rate": stage.test.undefined_rate}
-            | {"rank_correlation": [_known(value) for value in stage.agreement]}
-            for stage in found.stages
-        ],
-        "runs": runs and {"models": runs.names, "rank_correlation": _known(runs.heldout.rank_correlation)},
-        "quadrants": runs and runs.quadrants and str(runs.quadrants),
-        "warnings": found.warnings,
-        "fingerprint": found.found.fingerprint,
-        "seconds": found.found.seconds,
-    }
-
-
-def _known(value: float) -> float | None:
-    """JSON has no NaN."""
-    return None if math.isnan(value) else value
-
-
-def _show(found: "DepthStudy", out: Path | None, csv: Path | None) -> None:
+def _show(study: "DepthStudy", out: Path | None, csv: Path | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    test = found.test
+    test = study.test
     rates = f"test accuracy {test.accuracy:.1%}, depth undefined for {test.undefined_rate:.1%} of {len(test):,}"
-    table = Table("probe", title=f"{found.subject.name}, k={found.found.k}", caption=rates)
+    table = Table("probe", title=f"{study.subject.name}, k={study.found.k}", caption=rates)
     for heading in ("accuracy", "settled"):
         table.add_column(heading, justify="right")
-    for row in _rows(found):
+    for row in study.probes:
         table.add_row(row["probe"], f"{row['accuracy']:.1%}", f"{row['settled']:.1%}")
     Console().print(table)
-    for warning in found.warnings:
+    for warning in study.warnings:
         print(f"warning: {warning}")
-    if found.runs is not None:
-        print(f"as training examples: {found.runs.train!r}\nheld out: {found.runs.heldout!r}")
-        if found.runs.quadrants is not None:
-            print(found.runs.quadrants)
+    if study.runs is not None:
+        print(f"as training examples: {study.runs.train!r}\nheld out: {study.runs.heldout!r}")
+        if study.runs.quadrants is not None:
+            print(study.runs.quadrants)
     for what, path in (("page", out), ("depths", csv)):
         if path is not None:
             print(f"{what:8}  {path}")

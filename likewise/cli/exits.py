@@ -4,40 +4,24 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from likewise.checks import require, require_package
-from likewise.cli.terminal import Json, examples, own_network, progress_bar
+from likewise.cli.terminal import Json, examples, progress_bar
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from likewise.data import Halves, Preparation
-    from likewise.exits import Splits
-    from likewise.exits.study import ExitStudy, Plan
-    from likewise.networks import Network
+    from likewise.exits.study import ExitStudy
     from likewise.reports.facts import Facts
 
 STOPPED = 130  # as a shell says of Ctrl-C
-SELECTION, CALIBRATION, TEST = 0.2, 0.4, 0.4  # of the held-out half
 EXITS_EXAMPLES = examples(
     "likewise exits classifier.safetensors digits --held-out 0.5 --risk 0.02 --smaller resnet8",
     "likewise exits model.safetensors fashion/ --risk 0.01 --heads 4 --joint --folder work --out exits.html",
     "likewise exits model.safetensors fashion/ --no-depth --save exits.safetensors --json",
     "likewise exits net.py:trained digits --risk 0.05",
 )
-
-
-class Model(NamedTuple):
-    """A classifier. name: of one that can be built again, None for a user's own."""
-
-    network: "nn.Module"
-    preparation: "Preparation"
-    classes: tuple[str, ...]
-    name: str | None
-    trained_on: str | None
 
 
 def exits(
@@ -70,8 +54,7 @@ def exits(
     The examples that were held out are dealt to selection, calibration and test; the page is written whole or not at
     all, and Ctrl-C leaves only what --folder keeps.
     """
-    from likewise.exits import save_exits
-    from likewise.exits.study import Plan, require_enough, study_exits
+    from likewise.exits.study import ExitJob, Plan, run_exit_job
     from likewise.files import require_place, write_whole
     from likewise.reports import exits_json, exits_page, gather_facts
 
@@ -80,32 +63,27 @@ def exits(
     require(save is None or save.parent.is_dir(), "exits", "--save", "be in a folder that exists", str(save))
     require(folder is None or folder.is_dir(), "exits", "--folder", "be a folder that exists", str(folder))
     facts = gather_facts(())
-    found, halves, known = opened(model, data, held_out)
-    plan = Plan(risk=risk, delta=delta, heads=heads, grid=grid, joint=joint, k=30 if depth else None, seed=seed)
-    require_enough(plan, round(CALIBRATION * len(halves.test)))
-    parts = deal(found, halves, seed=seed)
-    plan = planned(plan, len(parts.train), steps, epochs)
+    job = ExitJob(
+        model=model,
+        data=data,
+        plan=Plan(risk=risk, delta=delta, heads=heads, grid=grid, joint=joint, k=30 if depth else None, seed=seed),
+        steps=steps,
+        epochs=epochs,
+        smaller=smaller or (),
+        held_out=held_out,
+        folder=folder,
+        save=save,
+    )
     try:
         with progress_bar() as progress:
-            study = study_exits(
-                found.network,
-                parts,
-                plan=plan,
-                smaller=untrained(smaller or [], found, seed=seed),
-                folder=folder,
-                progress=progress,
-            )
+            study = run_exit_job(job, progress=progress)
     except KeyboardInterrupt:
         again = "; the same command goes on" if folder else ""
         print(f"likewise: stopped, nothing was written{again}", file=sys.stderr)
         raise typer.Exit(STOPPED) from None
-    study = replace(study, notes=remarks(halves, trained_on=found.trained_on, known=known, facts=facts))
-    title = f"{found.name or model} on {halves.train.title}"
-    write_whole(out, exits_page(study, title=title, facts=facts))
-    if save:
-        options = {"channels": found.preparation.channels, "num_classes": len(found.classes)} if found.name else {}
-        policy, preparation = study.controlled.policy, found.preparation
-        save_exits(study.prepared.exits, save, name=found.name, options=options, policy=policy, preparation=preparation)
+    if facts.busy:
+        study = replace(study, notes=(*study.notes, busy(facts)))
+    write_whole(out, exits_page(study, title=study.title, facts=facts))
     if as_json:
         saved = str(save) if save else None
         print(json.dumps({"report": str(out), "exits": saved, **exits_json(study)}))
@@ -113,59 +91,10 @@ def exits(
         show(study, out, save)
 
 
-def opened(model: str, data: str, held_out: float) -> "tuple[Model, Halves, bool]":
-    """The classifier, its training and held-out examples, and whether these are known to be its own."""
-    from likewise.data import find_halves
-    from likewise.networks import load_classifier
-
-    if ".py:" in model:
-        halves, known = find_halves(data, trained_on=None, held_out=held_out)
-        network, preparation = own_network(model, "exits", halves.train)
-        return Model(network.eval(), preparation, tuple(halves.train.identities), None, None), halves, known
-    saved = load_classifier(model)
-    halves, known = find_halves(data, trained_on=saved.trained_on, held_out=held_out)
-    return Model(saved.network, saved.preparation, saved.classes, saved.name, saved.trained_on), halves, known
-
-
-def deal(found: Model, halves: "Halves", *, seed: int) -> "Splits":
-    """The training half to train, the other to selection, calibration and test; who is in both is not tested on."""
-    from likewise.exits import Split, split_examples
-
-    train, test = (Split.read(half.numbered_by(found.classes), found.preparation, role="train") for half in halves[:2])
-    new = test.without(train)
-    dealt = split_examples(new.inputs, new.labels, selection=SELECTION, calibration=CALIBRATION, test=TEST, seed=seed)
-    return dealt._replace(train=train)
-
-
-def planned(plan: "Plan", count: int, steps: int | None, epochs: float | None) -> "Plan":
-    """The plan with its steps."""
-    require(steps is None or epochs is None, "exits", "--epochs", "not be given with --steps", epochs)
-    if epochs is not None:
-        steps = max(1, round(epochs * count / min(plan.batch, count)))
-    return plan if steps is None else replace(plan, steps=steps)
-
-
-def untrained(names: list[str], found: Model, *, seed: int) -> "dict[str, Network]":
-    """New networks for the same images and classes."""
-    from likewise.networks import build_classifier
-
-    channels, classes = found.preparation.channels, len(found.classes)
-    return {name: build_classifier(name, channels=channels, num_classes=classes, seed=seed) for name in names}
-
-
-def remarks(halves: "Halves", *, trained_on: str | None, known: bool, facts: "Facts") -> tuple[str, ...]:
-    """What a reader must know of the data and of the machine."""
-    notes = [f"Training and held-out examples: {halves.how}."]
-    if facts.busy:
-        shared = f"{facts.load:.1f} programs shared its {facts.cores} cores before the run"
-        notes.append(f"The machine was busy: {shared}. Repeat it on a quiet machine before you trust the times.")
-    if known:
-        return tuple(notes)
-    if trained_on is None:
-        doubt = "The network does not say what it was trained on: if it saw held-out images"
-    else:
-        doubt = "The network was trained on other examples than this training half: if it saw held-out images"
-    return *notes, f"{doubt}, accuracy is too high and the promise does not hold."
+def busy(facts: "Facts") -> str:
+    """A note for times that were taken on a busy machine."""
+    shared = f"{facts.load:.1f} programs shared its {facts.cores} cores before the run"
+    return f"The machine was busy: {shared}. Repeat it on a quiet machine before you trust the times."
 
 
 def show(study: "ExitStudy", out: Path, save: Path | None) -> None:

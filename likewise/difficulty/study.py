@@ -1,8 +1,9 @@
 """How early each example of a data set is settled by a model: everything that `likewise depth` reports."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float64, Int64
@@ -16,6 +17,8 @@ from likewise.difficulty.labelled import Labelled, labelled
 from likewise.difficulty.plan import MAX_MEMORY, Plan
 from likewise.difficulty.results import Depths, PredictionDepth
 from likewise.difficulty.traits import RankCorrelation, input_margin, input_traits, rank_correlation
+from likewise.files import finite
+from likewise.networks import open_classifier
 from likewise.progress import Progress, parts, silent
 
 LEARNED = 0.99  # of the training examples: a model that has learned fewer is not called converged (ours)
@@ -113,6 +116,15 @@ class DepthStudy:
         return (self.test.counts.cumsum(0)[:-1].double() / len(self.test)).tolist()
 
     @property
+    def probes(self) -> list[dict[str, Any]]:
+        """For each probe its accuracy and agreement on test examples, and the share of them that is settled there."""
+        curve = self.found.curves["test"]
+        accuracies, agreements = curve.accuracy[0].tolist(), curve.agreement[0].tolist()
+        names = ("probe", "accuracy", "agreement", "settled")
+        lines = zip(self.found.layers, accuracies, agreements, self.settled, strict=True)
+        return [dict(zip(names, line, strict=True)) for line in lines]
+
+    @property
     def warnings(self) -> list[str]:
         """What stands between these numbers and their meaning."""
         found = []
@@ -132,6 +144,84 @@ class DepthStudy:
                 "One model is one draw: depths of single examples vary from seed to seed. Give others: --again."
             )
         return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; a number that is not known is None."""
+        runs, test = self.runs, self.test
+        facts = {
+            "model": self.subject.name,
+            "halves": self.subject.how,
+            "train": len(self.found.train),
+            "test": len(test),
+            "k": self.found.k,
+            "train_accuracy": self.found.train.accuracy,
+            "test_accuracy": test.accuracy,
+            "undefined_rate": test.undefined_rate,
+            "mean_depth": test.mean(),
+            "probes": self.probes,
+            "depths": test.counts.tolist(),
+            "accuracy_by_depth": test.accuracy_by_depth.tolist(),
+            "traits": {trait.name: trait.correlation for trait in self.traits},
+            "checkpoints": [
+                {"name": stage.name, "train_accuracy": stage.train_accuracy, "test_accuracy": stage.test.accuracy}
+                | {"mean_depth": stage.test.mean(), "undefined_rate": stage.test.undefined_rate}
+                | {"rank_correlation": stage.agreement}
+                for stage in self.stages
+            ],
+            "runs": runs and {"models": runs.names, "rank_correlation": runs.heldout.rank_correlation},
+            "quadrants": runs and runs.quadrants and str(runs.quadrants),
+            "warnings": self.warnings,
+            "fingerprint": self.found.fingerprint,
+            "seconds": self.found.seconds,
+        }
+        return finite(facts)
+
+
+@dataclass(frozen=True)
+class DepthJob:
+    """Everything that `run_depth_job` is asked for.
+
+    model, again, checkpoints: as `model` in `likewise.networks.open_classifier`, which data, train and held_out are
+    for, too. again, checkpoints, k, max_memory, folder: as in `study_depth`.
+    """
+
+    model: str
+    data: str
+    train: str | None = None
+    held_out: float = 0.2
+    again: Sequence[str] = ()
+    checkpoints: Sequence[str] = ()
+    k: int = 30
+    max_memory: int = MAX_MEMORY
+    folder: Path | None = None
+
+    def subject(self, model: str) -> Subject:
+        """One of the models, with the training half that is its own, if it is known, and the test half."""
+        opened = open_classifier(model, self.data, train=self.train, held_out=self.held_out)
+        name = Path(model).name.removesuffix(".safetensors") if opened.name else model
+        parts = name, opened.network, opened.preparation, opened.halves
+        return subject_of(*parts, classes=opened.classes, trained_here=opened.trained_here)
+
+
+def run_depth_job(
+    job: DepthJob, *, planned: Callable[[Plan], object] | None = None, progress: Progress = silent
+) -> DepthStudy:
+    """Open models and data and find the depths. planned: told the memory and places of the work before it is done."""
+    progress(0.0, "images")
+    subject = job.subject(job.model)
+    again = [job.subject(model) for model in job.again]
+    checkpoints = [job.subject(model) for model in job.checkpoints]
+    if planned:
+        planned(plan_study(subject, k=job.k, max_memory=job.max_memory))
+    return study_depth(
+        subject,
+        again=again,
+        checkpoints=checkpoints,
+        k=job.k,
+        max_memory=job.max_memory,
+        folder=job.folder,
+        progress=progress,
+    )
 
 
 def subject_of(

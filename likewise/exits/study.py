@@ -2,7 +2,7 @@
 
 import copy
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,9 @@ from likewise.exits.observing import observe
 from likewise.exits.placement import Placement, suggest_placement
 from likewise.exits.risk import Controlled, control_risk, matched_path
 from likewise.exits.running import Clocked, Timings, clocked
-from likewise.exits.splits import Splits
+from likewise.exits.splits import Split, Splits, split_examples
+from likewise.exits.weights import save_exits
+from likewise.networks import Network, Opened, build_classifier, open_classifier
 from likewise.networks.weights import weights_hash
 from likewise.progress import Progress, part, silent
 from likewise.stats import least_examples
@@ -42,6 +44,7 @@ from likewise.training import Cosine, Keep, Logits, Record, train
 
 EVERY = 100  # steps between checkpoints
 SETTLED = (0.5, 0.9)  # of the training examples: where the groups of difficulty part
+SELECTION, CALIBRATION, TEST = 0.2, 0.4, 0.4  # of the held-out half
 SHARES = (0.0, 0.15), (0.15, 0.4), (0.4, 0.5), (0.5, 1.0)  # of the time: depth, heads, depth again, smaller networks
 
 
@@ -308,8 +311,8 @@ class ExitStudy:
 
     counts: examples for training, selection, calibration and test. ladder: policies promised at several risks, the one
     asked for among them. path: accuracy against multiply-adds at every step of thresholds. networks: smaller ones and,
-    last, the whole. answers: by multiply-adds and by the clock. notes: what a reader must know of the data and of the
-    machine; every output shows them.
+    last, the whole. answers: by multiply-adds and by the clock. title: model and data. notes: what a reader must
+    know of the data and of the machine; every output shows them.
     """
 
     plan: Plan
@@ -324,6 +327,7 @@ class ExitStudy:
     clock: Clocked
     timings: Timings
     answers: tuple[Answer, Answer]
+    title: str = ""
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -380,6 +384,79 @@ def require_enough(plan: Plan, count: int) -> None:
     rule = f"have at least {least} examples for a risk of {plan.risk:g} at delta {plan.delta:g}"
     hint = "Allow more risk, or hold more examples out."
     require(count >= least, "study_exits", "calibration", rule, count, hint)
+
+
+@dataclass(frozen=True)
+class ExitJob:
+    """Everything that `run_exit_job` is asked for.
+
+    model, data, held_out: as in `likewise.networks.open_classifier`. steps or epochs: of training, instead of those of
+    the plan. smaller: names of `build_classifier`, trained and timed beside the model. folder: as in `study_exits`.
+    save: where network, heads and thresholds are written, as by `save_exits`.
+    """
+
+    model: str
+    data: str
+    plan: Plan = Plan()
+    steps: int | None = None
+    epochs: float | None = None
+    smaller: Sequence[str] = ()
+    held_out: float = 0.2
+    folder: Path | None = None
+    save: Path | None = None
+
+    def __post_init__(self) -> None:
+        one = self.steps is None or self.epochs is None
+        require(one, "exits", "epochs", "not be given with steps", self.epochs)
+
+    def planned(self, count: int) -> Plan:
+        """The plan, with its steps, for so many training examples."""
+        steps = self.plan.steps if self.steps is None else self.steps
+        if self.epochs is not None:
+            steps = max(1, round(self.epochs * count / min(self.plan.batch, count)))
+        return replace(self.plan, steps=steps)
+
+
+def run_exit_job(job: ExitJob, *, progress: Progress = silent) -> ExitStudy:
+    """Open a classifier and its data, split them, study early exit, and save the result if asked."""
+    opened = open_classifier(job.model, job.data, held_out=job.held_out)
+    require_enough(job.plan, round(CALIBRATION * len(opened.halves.test)))
+    parts = split_halves(opened, seed=job.plan.seed)
+    options = {"channels": opened.preparation.channels, "num_classes": len(opened.classes)}
+    smaller: dict[str, Network] = {name: build_classifier(name, **options, seed=job.plan.seed) for name in job.smaller}
+    plan = job.planned(len(parts.train))
+    study = study_exits(opened.network, parts, plan=plan, smaller=smaller, folder=job.folder, progress=progress)
+    if job.save:
+        save_exits(
+            study.prepared.exits,
+            job.save,
+            name=opened.name,
+            options=options if opened.name else {},
+            policy=study.controlled.policy,
+            preparation=opened.preparation,
+        )
+    title = f"{opened.name or job.model} on {opened.halves.train.title}"
+    return replace(study, title=title, notes=_notes(opened))
+
+
+def split_halves(opened: Opened, *, seed: int) -> Splits:
+    """The training half, and selection, calibration and test sets from the other half without images of both."""
+    halves = [half.numbered_by(opened.classes) for half in opened.halves[:2]]
+    train, test = (Split.read(half, opened.preparation, role="train") for half in halves)
+    new, sizes = test.without(train), {"selection": SELECTION, "calibration": CALIBRATION, "test": TEST}
+    return split_examples(new.inputs, new.labels, **sizes, seed=seed)._replace(train=train)
+
+
+def _notes(opened: Opened) -> tuple[str, ...]:
+    """How the data was split, and whether the network may have seen held-out images."""
+    how = f"Training and held-out examples: {opened.halves.how}."
+    if opened.trained_here:
+        return (how,)
+    if opened.trained_here is None:
+        doubt = "The network does not say what it was trained on: if it saw held-out images"
+    else:
+        doubt = "The network was trained on other examples than this training half: if it saw held-out images"
+    return how, f"{doubt}, accuracy is too high and the promise does not hold."
 
 
 def study_exits(

@@ -1,7 +1,14 @@
 """Images or tokens to embeddings, with named segments; attention is a part that can be looked at and replaced."""
 
 from likewise.networks.attends import Captured, Recorder, attentions, capture, with_attends
-from likewise.networks.classifiers import Classifier, build_classifier, load_classifier, save_classifier
+from likewise.networks.classifiers import (
+    Classifier,
+    Opened,
+    build_classifier,
+    load_classifier,
+    open_classifier,
+    save_classifier,
+)
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.inference import for_inference
 from likewise.networks.language import ByteModel
@@ -27,6 +34,7 @@ __all__ = [
     "Classifier",
     "Embedder",
     "Network",
+    "Opened",
     "Recorder",
     "Saved",
     "VisionTransformer",
@@ -45,6 +53,7 @@ __all__ = [
     "nn4",
     "nns1",
     "nns2",
+    "open_classifier",
     "resnet8",
     "resnet14",
     "resnet20",

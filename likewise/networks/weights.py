@@ -132,7 +132,8 @@ def save_tensors(path: Path | str, tensors: Mapping[str, Tensor], facts: Mapping
 
 def load_tensors(path: Path | str, *, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and facts of a file of one kind."""
-    rule = f"be {kind if kind.endswith('s') else f'a {kind}'} that likewise wrote"
+    named = kind if kind.endswith("s") else f"a {kind}"
+    rule = f"be {named} that likewise wrote"
     require(Path(path).is_file(), f"load_{kind}", "path", rule, repr(str(path)), "There is no such file.")
     try:
         with safetensors.safe_open(path, "pt") as file:
@@ -142,6 +143,6 @@ def load_tensors(path: Path | str, *, kind: str) -> tuple[dict[str, Tensor], dic
         refuse(f"load_{kind}", "path", rule, repr(str(path)), str(error))
     found = facts.get("kind")
     if found in USES and found != kind:
-        refuse(f"load_{kind}", "path", f"be a {kind}", f"a {found}, {str(path)!r}", f"For a {found}: {USES[found]}.")
+        refuse(f"load_{kind}", "path", f"be {named}", f"a {found}, {str(path)!r}", f"For a {found}: {USES[found]}.")
     require(found == kind, f"load_{kind}", "path", rule, repr(str(path)))
     return tensors, facts
