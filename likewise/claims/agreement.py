@@ -42,6 +42,8 @@ def agreed(claim: Claim, found: Finding) -> Finding:
     """The finding, if the judge agrees; otherwise inconclusive, with both sides of the disagreement."""
     if found.verdict not in ("holds", "refuted") or not judged(claim, found):
         return found
+    if not judge.same_definitions(claim):
+        return _disagreement(claim, found, "it reads the definitions otherwise")
     if found.verdict == "refuted":
         return _confirmed(claim, found)
     return _survives(claim, found)

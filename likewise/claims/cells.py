@@ -45,7 +45,7 @@ def with_numbers(claim: Claim, values: Mapping[str, Fraction] | None = None) -> 
     assumptions = tuple(over(assumption, put) for assumption in claim.assumptions)
     variables = tuple(replace(variable, kind=over(variable.kind, put)) for variable in claim.variables)
     relation = over(claim.relation, put)
-    return replace(claim, source=None, relation=relation, assumptions=assumptions, variables=variables)
+    return replace(claim, source=None, relation=relation, assumptions=assumptions, variables=variables, raw=())
 
 
 def decide(claim: Claim, cells: Mapping[str, Cell], ask: Callable[[Claim], Finding]) -> Finding:
@@ -55,7 +55,7 @@ def decide(claim: Claim, cells: Mapping[str, Cell], ask: Callable[[Claim], Findi
         return _at_corners(claim, cells, ask)
     ends = {name: (cell.value - cell.half_unit, cell.value + cell.half_unit) for name, cell in cells.items()}
     moving = tuple(Variable(name, Between(*pair)) for name, pair in ends.items())
-    everywhere = ask(replace(claim, source=None, written="", variables=(*claim.variables, *moving)))
+    everywhere = ask(replace(claim, source=None, written="", raw=(), variables=(*claim.variables, *moving)))
     if everywhere.verdict == "holds":
         return everywhere
     for found in (everywhere, ask(with_numbers(claim))):

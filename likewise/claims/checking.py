@@ -1,6 +1,7 @@
 """Texts in, verdicts out: what every door calls."""
 
 import hashlib
+import logging
 import math
 import platform
 import threading
@@ -21,6 +22,7 @@ from likewise.claims.stated import NOTHING, Span, Stated, or_nothing
 from likewise.claims.verdict import Verdict
 from likewise.progress import Progress, silent
 
+LOG = logging.getLogger("likewise.claims.disagreement")  # all that is needed to mend the engine or the judge
 CEILING = 60.0  # seconds a claim may ask for, unless the caller says otherwise
 
 
@@ -196,6 +198,8 @@ def _verdict(asked: _Asked, answer: "dict[str, Any] | Late") -> Verdict:
     if not isinstance(found, dict) or found.get("verdict") not in ("holds", "refuted", "inconclusive"):
         return _inconclusive(asked, "its worker's answer was not understood")
     assert asked.claim is not None
+    if found["grade"] == "disagreement":
+        LOG.warning("%s: %s\n%s\nseed %d", asked.stated.id, found["detail"], asked.stated.text, asked.seed)
     return Verdict(
         verdict=found["verdict"],
         grade=str(found["grade"]),

@@ -71,7 +71,7 @@ def decide(claim: Claim, *, allow_code: bool = False, folder: str = "") -> Findi
         if left <= 0:
             break
         link = replace(relation, chain=Chain(terms, (sign,)))
-        blamed = _decided(replace(claim, relation=link, written="", budget=left), allow_code, folder)
+        blamed = _decided(replace(claim, relation=link, written="", raw=(), budget=left), allow_code, folder)
         if blamed.verdict == "refuted":
             return replace(blamed, detail=f"{link} fails: {blamed.detail}", link=place)
     return found

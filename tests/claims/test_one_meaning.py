@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from likewise.claims import engines
+from likewise.claims import checking, engines
 from likewise.claims.agreement import agreed
 from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Finding
@@ -210,3 +210,21 @@ def test_the_rounding_of_floats_decides_nothing(text: str) -> None:
 )
 def test_events_away_from_rounding_are_still_decided(text: str, wanted: str) -> None:
     assert answers(text) == wanted
+
+
+def test_the_judge_reads_definitions_itself() -> None:
+    claim = parse(NUMBERS + "f(a) = a + y\ng(y) = 2*f(y)\nassert: g(3) == 12")
+    captured = replace(claim, relation=parse(NUMBERS + "assert: 2*(3 + 3) == 12").relation)
+    found = agreed(replace(captured, seed=1), Finding("holds", "proved", "", "wrong"))
+    assert (found.verdict, found.grade) == ("inconclusive", "disagreement")
+    assert "definitions" in found.detail
+
+
+def test_a_disagreement_is_logged_with_all_that_is_needed(disagreements: list[str]) -> None:
+    found: dict[str, object] = dict.fromkeys(("witness", "suggestions", "numbers"), ())
+    found |= {"verdict": "inconclusive", "grade": "disagreement", "detail": "both sides", "engine": "judge"}
+    asked = checking._ask(checking.Stated("one", "assert: 1 == 1"), 5, None)
+    checking._verdict(asked, {"finding": found | {"link": 0}})
+    [said] = disagreements
+    assert all(part in said for part in ("both sides", "assert: 1 == 1", "seed"))
+    disagreements.clear()

@@ -74,8 +74,9 @@ def constant(node: Node) -> Fraction | None:
 def _factors(node: Node) -> Iterator[Node]:
     """What must be 0 somewhere for a product to be 0."""
     match node:
-        case Number():
-            return
+        case Number(value):
+            if value == 0:
+                yield node
         case Negative(operand) | Call("sqrt" | "abs", (operand,)) if not isinstance(operand, Text):
             yield from _factors(operand)
         case Binary("*", left, right):

@@ -13,6 +13,7 @@ claim is worth there:
     doubtful       that is so of an assumption already
 """
 
+from likewise.claims.judge.definitions import same_definitions
 from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, rational
 from likewise.claims.judge.point import Point, Value, boxed
 from likewise.claims.judge.ruling import LARGEST, complete, place, ratio, rule
@@ -32,4 +33,5 @@ __all__ = [
     "ratio",
     "rational",
     "rule",
+    "same_definitions",
 ]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from likewise.claims.language.tree import PRECEDENCE, Chain, Comparison, Node, fraction_text, inside
 
@@ -247,6 +247,7 @@ class Claim:
     assumptions: tuple[Chain, ...] = ()
     definitions: tuple[Definition, ...] = ()
     written: str = ""  # the relation before definitions were inlined
+    raw: tuple[Any, ...] = ()  # relation, assumptions, sets and laws before that, for the judge; () without definitions
     program: str | None = None
     expect: VerdictName | None = None
     source: Source | None = None

@@ -208,6 +208,7 @@ class _Draft:
             assumptions=tuple(over(each, inlined) for each in self.assumptions),
             definitions=tuple(self.written),
             written=str(self.relation),
+            raw=(self.relation, *self.assumptions, *(each.kind for each in self.variables)) if self.written else (),
             given_fields=frozenset(self.fields),
             **self.fields,
         )

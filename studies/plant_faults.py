@@ -1,0 +1,310 @@
+"""Plant one fault at a time into the reader and the engines, and see whether a wrong verdict comes out.
+
+Run it as `python -m studies.plant_faults`, or with `--only 3` for one fault. Each fault is a change of one line in a
+copy of the package; a process of its own decides a battery of claims of known truth with it, by the engines alone and
+with the judge. It prints, for the reader and for the engines apart, how many faults changed no verdict, made the
+engines wrong and were caught by the judge, or ended in a wrong verdict; and ends with 1 if one did.
+"""
+# ruff: noqa: E501
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+
+import likewise
+from studies import known_claims
+
+PACKAGE = Path(likewise.__file__).parent
+EACH = 2  # claims of a family of known_claims
+SECONDS = 300.0
+
+
+class Fault(NamedTuple):
+    """A line of a file of claims, and the line that is put in its place."""
+
+    file: str
+    old: str
+    new: str
+
+    @property
+    def where(self) -> str:
+        return "reader" if self.file in ("arrays.py", "reader.py", "language/expressions.py") else "engines"
+
+
+READER = (
+    Fault("language/expressions.py", "self._replaced(body, dict(zip(parameters, arguments, strict=True)))",
+          "self._replaced(body, {**known, **dict(zip(parameters, arguments, strict=True))})"),
+    Fault("arrays.py", "return sum(found[1:], found[0]) if found", "return sum(found[1:-1], found[0]) if found"),
+    Fault("arrays.py", "scalar(total(a * b for a, b in zip", "scalar(total(a * a for a, b in zip"),
+    Fault("arrays.py", "right.at((*there, i, *column))", "right.at((*there, i, *column)) * 2"),
+    Fault("arrays.py", "left.at((*here, *row, i)) * right", "left.at((*here, *row, 0)) * right"),
+    Fault("arrays.py", "array.at((*place[:-2], place[-1], place[-2]))", "array.at((*place[:-2], *place[-2:]))"),
+    Fault("arrays.py", "a * b for a in left.entries for b in right.entries", "a * b for b in right.entries for a in left.entries"),
+    Fault("arrays.py", "a * b for a, b in combinations(array.entries, 2)", "a + b for a, b in combinations(array.entries, 2)"),
+    Fault("arrays.py", "before = tuple(i - 1 for i in indices)", "before = tuple(max(i - 2, 0) for i in indices)"),
+    Fault("arrays.py", "array.at((i, i)) for i", "array.at((0, i)) for i"),
+    Fault("arrays.py", "start=1,", "start=2,"),
+    Fault("arrays.py", "list(chain.from_iterable(part.entries for part in parts))",
+          "list(chain.from_iterable(part.entries for part in reversed(parts)))"),
+    Fault("arrays.py", "tuple(chain.from_iterable(row.entries for row in rows))",
+          "tuple(chain.from_iterable(row.entries for row in reversed(rows)))"),
+    Fault("arrays.py", "own = ([i if n > 1 else 0 for i", "own = ([0 for i"),
+    Fault("reader.py", "return self.evaluate(operand).map(operator.neg)", "return self.evaluate(operand)"),
+    Fault("reader.py", '"-": operator.sub', '"-": operator.add'),
+    Fault("reader.py", "arrays.broadcast(self.scalars.divide, self.evaluate(left), self.evaluate(right))",
+          "arrays.broadcast(self.scalars.divide, self.evaluate(right), self.evaluate(left))"),
+    Fault("reader.py", "self.scalars.number(Fraction(len(given[0].entries)))", "self.scalars.number(Fraction(len(given[0].entries) + 1))"),
+    Fault("reader.py", "total(value * value for value in array.entries)", "total(value for value in array.entries)"),
+    Fault("reader.py", 'arrays.scalar(self._elementwise("sqrt")(SHAPED["sqnorm"](given[0]).scalar))', 'SHAPED["sqnorm"](given[0])'),
+    Fault("reader.py", 'Fraction(function == "ones")', "Fraction(1)"),
+    Fault("reader.py", "Fraction(place[0] == place[1])", "Fraction(place[0] <= place[1])"),
+    Fault("reader.py", 'array.map(operator.neg) if function == "min" else array for array', "array for array"),
+    Fault("reader.py", "arrays.broadcast(self.scalars.maximum, *turned)",
+          "arrays.scalar(self.scalars.maximum(*(e for a in turned for e in a.entries)))"),
+    Fault("reader.py", "raised.entries[i : i + n]", "raised.entries[i : i + n - 1]"),
+    Fault("reader.py", "n.scalar - i for i", "n.scalar + i for i"),
+    Fault("reader.py", '"dim": lambda array: arrays.scalar(Fraction(len(array.entries)))', '"dim": lambda array: arrays.scalar(Fraction(len(array.entries) + 1))'),
+)  # fmt: skip
+ENGINES = (
+    Fault("algebra/coordinates.py", '"<=": lambda sign: sign <= 0', '"<=": lambda sign: sign < 0'),
+    Fault("algebra/coordinates.py", '">": lambda sign: sign > 0', '">": lambda sign: sign >= 0'),
+    Fault("algebra/coordinates.py", 'return not compare(left, "==", right)', 'return compare(left, "==", right)'),
+    Fault("algebra/coordinates.py", '"relu": lambda value: _maximum(value, Fraction(0))', '"relu": lambda value: value'),
+    Fault("algebra/coordinates.py", '"abs": lambda value: _maximum(value, -value)', '"abs": lambda value: value'),
+    Fault("algebra/elementary.py", "(exp(angle) + exp(-angle)) * Fraction(1, 2)", "(exp(angle) + exp(-angle))"),
+    Fault("algebra/elementary.py", "(exp(-angle) - exp(angle)) * of_atom", "(exp(angle) - exp(-angle)) * of_atom"),
+    Fault("algebra/elementary.py", "return -maximum(*(-form(value)", "return maximum(*(-form(value)"),
+    Fault("growth/logic.py", 'rows += _rows(form, ">=", Form(constant=lowest)) + _rows(form, "<=", Form(constant=highest))',
+          'rows += _rows(form, "<=", Form(constant=highest))'),
+    Fault("growth/logic.py", "for chain in self.claim.assumptions:", "for chain in self.claim.assumptions[:0]:"),
+    Fault("growth/logic.py", '[_rows(left + slack, "<", right), _rows(left, ">", right + slack)]', '[_rows(left + slack, "<", right)]'),
+    Fault("growth/logic.py", 'self.guards += [Row(sign * (form - chosen), "<=") for form in forms if form is not chosen]', "pass"),
+    Fault("growth/logic.py", '"<" if comparison in ("<", ">") else "<="', '"<"'),
+    Fault("growth/logic.py", '-form if function == "abs" else Form()', "Form()"),
+    Fault("growth/logic.py", 'len(forms) if function == "mean" else 1', "1"),
+    Fault("growth/logic.py", 'self._extreme(values, 1 if function == "max" else -1)', "self._extreme(values, 1)"),
+    Fault("growth/everywhere.py", "min(shifted.terms.values(), default=Fraction(0)) >= 0 and", "shifted.coefficient() >= 0 and"),
+    Fault("growth/everywhere.py", "Polynomial.variable(name) + least.get(name, 1)", "Polynomial.variable(name) + least.get(name, 2)"),
+    Fault("growth/everywhere.py", '"<=": left <= right', '"<=": left < right'),
+    Fault("growth/everywhere.py", "ceil(bound) + (strict and bound.denominator == 1)", "ceil(bound) + 1"),
+    Fault("growth/orders.py", 'Row(logarithm(b) - logarithm(a) + one, "<=")', 'Row(logarithm(a) - logarithm(b) + one, "<=")'),
+    Fault("growth/orders.py", "if self.f.exact and len(self.f.sums) == 1 and not self.f.positive:", "if self.f is None:"),
+    Fault("growth/orders.py", "return max(value) if value and value[max(value)] > 0 else NEVER", "return min(value) if value else NEVER"),
+    Fault("growth/powers.py", "raised(magnitude(argument), Fraction(1, 2))", "magnitude(argument)"),
+    Fault("growth/powers.py", 'added(total, part) if function == "max" else', 'added(total, part) if function == "min" else'),
+    Fault("algebra/identities.py", "None if None in methods else max(filter(None, methods), key=METHODS.index)",
+          "max(filter(None, methods), key=METHODS.index, default=None)"),
+    Fault("algebra/identities.py", "if not reader.of(difference) <= allowed(comparison):", "if not reader.of(difference) & allowed(comparison):"),
+    Fault("algebra/identities.py", 'comparison != "==" and signs <= allowed(comparison)', 'comparison != "==" and signs & allowed(comparison)'),
+    Fault("algebra/inequalities.py", 'yield first * second - both * both, ">="', 'yield both * both - first * second, ">="'),
+    Fault("algebra/inequalities.py", "exp(of_key(exponent)) - 1 - of_key(exponent)", "exp(of_key(exponent)) - 3 - of_key(exponent)"),
+    Fault("algebra/stability.py", "return {name: max(highest.get(name, 0), 1) for name in question.sizes}", "return dict.fromkeys(question.sizes, 1)"),
+    Fault("algebra/witnesses.py", "return all(violation(at, each) is None for each in asked.assumptions)", "return True"),
+    Fault("algebra/questions.py", 'Binary("*", bound, Call("abs", (right,))) if within.relative else bound', "bound"),
+    Fault("algebra/questions.py", 'above = right.value > 0 if comparison == ">=" else right.value >= 0', "above = True"),
+    Fault("algebra/intervals.py", "below, above = difference.b < 0, difference.a > 0", "below, above = difference.a < 0, difference.b > 0"),
+    Fault("algebra/intervals.py", "if _outside(asked, box) or _holds(asked, box):", "if counted > 3 or _holds(asked, box):"),
+    Fault("algebra/intervals.py", "ends[0] if slope.a >= 0 else ends[1]", "ends[1] if slope.a >= 0 else ends[0]"),
+    Fault("chance/moments.py", "turned[i] * Fraction(1, 2)", "turned[i]"),
+    Fault("chance/moments.py", "self.covariance[i][j] * e * moment(fewer)", "self.covariance[i][j] * moment(fewer)"),
+    Fault("chance/moments.py", "substitute(value, {self.atom: -1})", "substitute(value, {self.atom: 1})"),
+    Fault("chance/moments.py", "for k in range(n + 1)), form(0)) / (n + 1)", "for k in range(n + 1)), form(0)) / (n + 2)"),
+    Fault("chance/chances.py", "self.expected(value * value) - self.expected(value) ** 2", "self.expected(value * value)"),
+    Fault("chance/chances.py", "Fraction(true, 2 ** len(atoms))", "Fraction(true, 2 ** (len(atoms) + 1))"),
+    Fault("chance/wick.py", "total, half = form(0), Fraction(1, 2)", "total, half = form(0), Fraction(1)"),
+    Fault("chance/wick.py", "4: -2", "4: 2"),
+    Fault("chance/gaussian.py", "variance = spread * spread if each.kind.is_std else spread", "variance = spread"),
+    Fault("shape/shaped.py", "if left.dims[-1] != right.dims[-2]:", "if left.dims[0] != right.dims[-2]:"),
+    Fault("shape/shaped.py", "if len(lengths) > 1:", "if len(lengths) > 2:"),
+    Fault("shape/shaped.py", "if first != dim:", "if first is None:"),
+    Fault("shape/shaped.py", "return Shape((shapes[0].length, shapes[1].length))", "return Shape((shapes[1].length, shapes[0].length))"),
+    Fault("arithmetic/cited.py", "if high < 0 or (high == 0 and not strict):", "if high < 0 or high == 0:"),
+    Fault("arithmetic/cited.py", '[over] if self.sign in ("<", "<=") else [under]', '[under] if self.sign in ("<", "<=") else [over]'),
+)  # fmt: skip
+FAULTS = (*READER, *ENGINES)
+
+# (claim, whether it is true): one pair for every operation that a fault touches.
+BATTERY: tuple[tuple[str, bool], ...] = (
+    ("given: x, y in R\nf(a) = a + y\ng(y) = 2*f(y)\nassert: g(3) == 2*(3 + y)", True),
+    ("given: x, y in R\nf(a) = a + y\ng(y) = 2*f(y)\nassert: g(3) == 12", False),
+    ("given: A in R^(2, 3); b in R^3\nassert: (A @ b)[2] == A[2, 1]*b[1] + A[2, 2]*b[2] + A[2, 3]*b[3]", True),
+    ("given: A in R^(2, 2)\nassert: A' == A", False),
+    ("given: A in R^(2, 2)\nassert: (A')[1, 2] == A[2, 1]", True),
+    ("given: A, B in R^(2, 2)\nassert: (A @ B)' == B' @ A'", True),
+    ("given: A, B in R^(2, 2)\nassert: (A @ B)' == A' @ B'", False),
+    ("given: x in R^2; y in R^3\nassert: outer(x, y)[2, 1] == x[2]*y[1]", True),
+    ("given: x in R^2; y in R^2\nassert: outer(x, y) == outer(y, x)", False),
+    ("given: x in R^3\nassert: sum(pairs(x)) == (sum(x)^2 - sqnorm(x))/2", True),
+    ("given: x in R^3\nassert: sum(pairs(x)) == sum(x)^2", False),
+    ("given: A in R^(3, 3)\nassert: tr(A) == A[1, 1] + A[2, 2] + A[3, 3]", True),
+    ("given: A in R^(2, 2)\nassert: tr(A) == sum(A)", False),
+    ('given: A, B in R^(2, 2)\nassert: einsum("ij,jk->ik", A, B) == A @ B', True),
+    ('given: A, B in R^(2, 2)\nassert: einsum("ij,kj->ik", A, B) == A @ B', False),
+    ("given: x, y in R^2\nassert: [x, y][3] == y[1]", True),
+    ("given: a, b, c, d in R\nassert: [[a, b], [c, d]][2, 1] == c", True),
+    ("given: a, b, c, d in R\nassert: [[a, b], [c, d]][2, 1] == b", False),
+    ("given: A in R^(2, 3); b in R^3\nassert: (A + b)[2, 3] == A[2, 3] + b[3]", True),
+    ("given: x in R^2\nassert: -x + x == 0", True),
+    ("given: x, y in R\nassert: x - y == -(y - x)", True),
+    ("given: x, y in R\nassert: x - y == y - x", False),
+    ("given: x, y in R\nassume: x > 0; y > 0\nassert: x/y == y/x", False),
+    ("given: x, y in R\nassume: x > 0; y > 0\nassert: (x/y)*(y/x) == 1", True),
+    ("given: x in R^D\nassert: mean(x)*dim(x) == sum(x)", True),
+    ("given: x in R^3\nassert: mean(x) == sum(x)/4", False),
+    ("given: q, k in R^D\nassert: sqnorm(q + k) + sqnorm(q - k) == 2*sqnorm(q) + 2*sqnorm(k)", True),
+    ("given: q in R^D\nassert: sqnorm(2*q) == 2*sqnorm(q)", False),
+    ("given: q in R^D\nassert: norm(3*q) == 3*norm(q)", True),
+    ("given: q in R^D\nassert: norm(3*q) == 9*norm(q)", False),
+    ("given: x in R^3\nassert: dot(ones(3), x) + dot(zeros(3), x) == sum(x)", True),
+    ("given: x in R^3\nassert: I(3) @ x == x", True),
+    ("given: x, y in R\nassert: max(x, y) + min(x, y) == x + y", True),
+    ("given: x, y in R^2\nassert: sum(max(x, y)) >= max(x) + max(y)", False),
+    ("given: x in R^2\nassert: sum(softmax(x)) == 1", True),
+    ("given: x in R^2\nassert: sum(softmax(x)) == 2", False),
+    ("sizes: n\nassert: choose(n, 2) == n*(n - 1)/2", True),
+    ("sizes: n\nassert: choose(n, 2) == n*(n + 1)/2", False),
+    ("given: x in R\nassert: x^2 <= 0", False),
+    ("given: x in R\nassert: x^2 > 0", False),
+    ("given: x in R\nassert: x^2 >= 2*x - 1", True),
+    ("given: x, y in R^2\nassert: x != y", False),
+    ("given: x in R\nassert: relu(x) - relu(-x) == x", True),
+    ("given: x in R\nassert: abs(x) == relu(x)", False),
+    ("given: x in R\nassert: sin(x)^2 + cos(x)^2 == 1", True),
+    ("given: x, y in R\nassert: sin(x + y) == sin(x)*cos(y) + cos(x)*sin(y)", True),
+    ("given: x, y in R\nassert: sin(x - y) == sin(y - x)", False),
+    ("given: x in [0, 1]\nassert: x >= 0", True),
+    ("given: x in [0, 1]\nassert: x <= 1/2", False),
+    ("given: x, y in R\nassume: x < y\nassert: x <= y", True),
+    ("given: x, y in R\nassume: x <= y\nassert: x < y", False),
+    ("given: x, y in R\nassert: max(x, y) == x", False),
+    ("given: x, y in R\nassert: abs(x) + abs(y) >= abs(x + y)", True),
+    ("given: x in R\nassert: x == 0 within 1", False),
+    ("given: x in [0, 1]\nassert: x == 1/2 within 0.5", True),
+    ("given: x in [1, 4]\nassert: x == 2 within 50%", False),
+    ("given: x in [2, 4]\nassert: x == 3 within 34%", True),
+    ("sizes: N, D\nassert: N*D + 1 >= N + D", True),
+    ("sizes: N, D\nassert: N*D > N + D", False),
+    ("sizes: N\nassert: N^2 >= 2", False),
+    ("sizes: N\nassume: N > 3\nassert: N^2 >= 16", True),
+    ("sizes: N\nassume: N >= 3\nassert: N^2 >= 16", False),
+    ("sizes: N, D\nassert: N*D in O(N^2 + D^2)", True),
+    ("sizes: N, D\nassert: N*D in O(N + D)", False),
+    ("sizes: N\nassert: -N^2 in O(N)", False),
+    ("sizes: N\nassert: sqrt(N) in Theta(N)", False),
+    ("sizes: N, D\nassert: min(N, D) in O(N)", True),
+    ("sizes: N, D\nassert: max(N, D) in O(N)", False),
+    ("given: q, k in R^D\nassert: dot(q, k)^2 <= sqnorm(q)*sqnorm(k)", True),
+    ("given: q, k in R^D\nassert: dot(q, k)^2 >= sqnorm(q)*sqnorm(k)", False),
+    ("given: x in R\nassert: exp(x) >= 1 + x", True),
+    ("given: x in R\nassert: exp(x) >= 3 + x", False),
+    ("given: q, k in R^D\nphi(x) = [1, sqrt(2)*x, x*x]\nassert: dot(phi(q), phi(k)) == (dot(q, k) + 1)^2", False),
+    ("given: x in [0, 1]\nassert: x*(1 - x) <= 1/3", True),
+    ("given: x in [0, 1]\nassert: x*(1 - x) <= 1/5", False),
+    ("given: x in [0, 2]\nassert: exp(x) <= 7", False),
+    ("given: w ~ N(0, 1)\nassert: E[w^4] == 3", True),
+    ("given: w ~ N(0, 1)\nassert: E[w^4] == 1", False),
+    ("given: a in R; w ~ N(0, 1)\nassert: E[exp(a*w)] == exp(a^2/2)", True),
+    ("given: a in R; w ~ N(0, 1)\nassert: E[exp(a*w)] == exp(a^2)", False),
+    ("given: w ~ N(0, std=2)\nassert: Var[w] == 4", True),
+    ("given: w ~ N(1, 2)\nassert: Var[w] == 3", False),
+    ("given: u ~ U(0, 1)\nassert: E[u^2] == 1/3", True),
+    ("given: u ~ U(0, 1)\nassert: E[u^2] == 1/4", False),
+    ("given: s ~ Rademacher(D)\nassert: E[sum(s)^2] == D", True),
+    ("given: x in R^D; s ~ Rademacher(D)\nassert: E[dot(s, x)^4] == 3*sqnorm(x)^2", False),
+    ("given: s ~ Rademacher(3)\nassert: P[sum(s) >= 1] == 1/2", True),
+    ("given: s ~ Rademacher(2)\nassert: P[sum(s) == 0] == 1/4", False),
+    ("given: q, k in R^D; w ~ N(0, I(D))\nassert: E[dot(w, q)*dot(w, k)] == dot(q, k)", True),
+    ("given: q in R^D; w ~ N(0, I(D))\nassert: E[exp(dot(w, q))] == exp(sqnorm(q))", False),
+    ("given: w ~ N(0, std=3*I(D))\nassert: E[sqnorm(w)] == 9*D", True),
+    ("given: x[n, d], W[d, m]\nassert: x @ W has shape [n, m]", True),
+    ("given: x[n, d], W[m, d]\nassert: x @ W has shape [n, m]", False),
+    ("given: x[n, d], y[m, d]\nassert: x + y has shape [n, d]", False),
+    ('given: x[b, d], W[h, q, d]\nassert: einsum("bd,hdq->bhq", x, W) has shape [b, h, q]', False),
+    ("given: x in R^n; y in R^m\nassert: outer(x, y) has shape [n, m]", True),
+    ("assert: 2 < 2", False),
+    ("assert: 1 <= 2", True),
+    ("assert: sqrt(2) <= 1.5", True),
+)
+
+
+def battery() -> list[tuple[str, bool]]:
+    """Claims of known truth: those above, and some of every family of known_claims."""
+    random = Random(0)
+    made = [family(random) for family in known_claims.FAMILIES.values() for _ in range(EACH)]
+    return [*BATTERY, *((claim.text, claim.true) for claim in made)]
+
+
+def decided() -> dict[str, int]:
+    """In a process with a fault: how often the engines alone, and with the judge, are wrong or disagree."""
+    from dataclasses import replace
+
+    from likewise.claims.agreement import agreed
+    from likewise.claims.engines import found_by_engines
+    from likewise.claims.language.parser import parse
+
+    seen: Counter[str] = Counter()
+    for text, true in battery():
+        try:
+            claim = replace(parse(text), seed=1, budget=2.0)
+            alone = found_by_engines(claim)
+            both = agreed(claim, alone)
+        except Exception:
+            seen["errors"] += 1
+            continue
+        contrary = "refuted" if true else "holds"
+        seen["engines wrong"] += alone.verdict == contrary
+        seen["wrong"] += both.verdict == contrary
+        seen["disagreements"] += both.grade == "disagreement"
+    return dict(seen)
+
+
+def with_fault(fault: Fault | None) -> dict[str, int]:
+    """What the battery gives in a copy of the package with the fault in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "likewise"
+        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.html"))
+        if fault is not None:
+            file = copy / "claims" / fault.file
+            text = file.read_text(encoding="utf-8")
+            if fault.old not in text:
+                raise ValueError(f"{fault.file} has no line {fault.old!r}: the fault must be planted elsewhere")
+            file.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+        run = [
+            sys.executable,
+            "-c",
+            "import json; from studies.plant_faults import decided; print(json.dumps(decided()))",
+        ]
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, str(PACKAGE.parent)]), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(run, env=env, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=folder)
+    if done.returncode:
+        return {"errors": 1}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main(only: Annotated[int | None, typer.Option(help="Number of one fault; all without it.")] = None) -> None:
+    """Plant the faults one by one."""
+    console, counts, wrong = Console(), {"reader": Counter(), "engines": Counter()}, 0
+    chosen = [FAULTS[only]] if only is not None else list(FAULTS)
+    for number, fault in enumerate(chosen):
+        seen = with_fault(fault)
+        caught = seen.get("engines wrong", 0) > 0 and not seen.get("wrong", 0)
+        kind = "WRONG VERDICT" if seen.get("wrong") else "caught by the judge" if caught else "no wrong finding"
+        counts[fault.where][kind] += 1
+        wrong += seen.get("wrong", 0) > 0
+        console.print(f"{number:3} {fault.where:8} {kind:20} {seen} {fault.file}: {fault.old[:60]}", markup=False)
+    console.print_json(json.dumps({"faults": len(chosen), **{name: dict(each) for name, each in counts.items()}}))
+    raise typer.Exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)
