@@ -21,7 +21,7 @@ from flint import ctx
 from likewise.claims import blind, judge
 from likewise.claims.language.claim import Bounded, Claim, Compares, HasShape
 from likewise.claims.language.expressions import QUANTITIES
-from likewise.claims.language.tree import Call, Moment, Node, Probability, children
+from likewise.claims.language.tree import Call, Node, children
 from likewise.claims.verdict import Finding
 
 POINTS = 120  # that the blind search looks at
@@ -77,8 +77,9 @@ def _confirmed(claim: Claim, found: Finding) -> Finding:
                 return found  # the engine's sizes are large primes; small ones show the same
             where = _where(sizes, values)
             return replace(found, detail=f"{' '.join(f'{k}={v}' for k, v in where)}", witness=where, suggestions=())
-    if seen in ("unclear", "doubtful") and any(map(_chance, blind.nodes_of(claim))):
-        return found  # an average that the judge has no formula for; the engine's value is exact
+    if seen in ("unclear", "doubtful"):
+        reason = f"the judge has no value at the counterexample of {found.engine}: {found.detail}"
+        return Finding("inconclusive", "undecided", reason, engine="judge")
     return _disagreement(claim, found, f"{seen} at the engine's point")
 
 
@@ -92,10 +93,6 @@ def ruled(claim: Claim, found: Finding) -> str:
     return seen
 
 
-def _chance(node: Node) -> bool:
-    return isinstance(node, Moment | Probability) or any(map(_chance, children(node)))
-
-
 def _survives(claim: Claim, found: Finding) -> Finding:
     """The proof, if the judge's own search finds points to speak of and nothing against it."""
     if isinstance(claim.relation, Bounded):
@@ -105,7 +102,7 @@ def _survives(claim: Claim, found: Finding) -> Finding:
     for sizes, values, seen in _rulings(claim):
         if seen == "false":
             return _disagreement(claim, found, f"false at {_text(sizes, values)}")
-        satisfied += seen in ("true", "unclear")
+        satisfied += seen in ("true", "close", "unclear")
         undefined += seen == "undefined"
         doubtful += seen == "doubtful"
     if not satisfied and not doubtful:
@@ -119,16 +116,15 @@ def _survives(claim: Claim, found: Finding) -> Finding:
 def _rulings(claim: Claim) -> Iterator[tuple[Mapping[str, int], Mapping[str, Any], str]]:
     """The judge on points of its own, until enough of them satisfied the assumptions or the time is over."""
     started, satisfied = time.process_time(), 0
-    finite = not claim.sizes and all(variable.random for variable in claim.variables)
-    points = islice(blind.points(claim, claim.seed or 0), 1 if finite else TRIES)
+    every = blind.every_point(claim)
+    points = islice(blind.points(claim, claim.seed or 0), TRIES) if every is None else iter(every)
     for looked, (sizes, values) in enumerate(points, start=1):
         seen = judge.rule(claim, sizes, values, (BITS,))
         satisfied += seen not in ("outside", "doubtful")
         yield sizes, values, seen
         spent = time.process_time() - started
-        if satisfied >= ENOUGH or (satisfied >= FEW and (looked >= POINTS or spent > SECONDS)):
-            return
-        if spent > SHARE * claim.budget:
+        enough = satisfied >= ENOUGH or (satisfied >= FEW and (looked >= POINTS or spent > SECONDS))
+        if (enough and every is None) or spent > SHARE * claim.budget:
             return
 
 

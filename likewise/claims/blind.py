@@ -6,7 +6,7 @@ numbers written in the claim and their neighbours. Equations among the assumptio
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, product
 from math import prod
 from random import Random
 from typing import Any
@@ -35,6 +35,7 @@ STYLES = (
 )
 SCALES = (0, 1, -1, 2, -3, 5, 10, -10, 100, 1000, -1000, 10**6, Fraction(1, 2), Fraction(1, 100), Fraction(-1, 10**6))
 UNITS = (Fraction(3, 5), Fraction(4, 5))
+FEW = 1_000  # points that are all looked at
 Sizes = dict[str, int]
 Values = dict[str, list[Any]]
 
@@ -97,6 +98,26 @@ def equations(assumptions: tuple[Chain, ...]) -> list[tuple[str, Node]]:
                 if isinstance(left, Name) and left.name not in names(right):
                     found.append((left.name, right))
     return found
+
+
+def every_point(claim: Claim) -> list[tuple[Sizes, Values]] | None:
+    """All points, where there are few: no free size, and every variable has few values."""
+    if any(size.equation is None for size in claim.sizes):
+        return None
+    choices: list[list[Any]] = []
+    fixed = [variable for variable in claim.variables if not variable.random]
+    for variable in fixed:
+        match variable.kind:
+            case OneOf(values):
+                choices.append([judge.rational(value) for value in values])
+            case Integers(int(lowest), int(highest)) if highest - lowest < FEW:
+                choices.append([fmpq(value) for value in range(lowest, highest + 1)])
+            case _:
+                return None
+    if prod(map(len, choices)) > FEW:
+        return None
+    names_ = [variable.name for variable in fixed]
+    return [({}, {name: [value] for name, value in zip(names_, chosen, strict=True)}) for chosen in product(*choices)]
 
 
 def points(claim: Claim, seed: int = 0) -> Iterator[tuple[Sizes, Values]]:

@@ -150,6 +150,8 @@ def test_an_error_of_an_engine_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> N
         ("sizes: N\nassert: N^2 in O(N)", Finding("holds", "proved", "", "wrong")),
         ("sizes: N\nassert: N in O(N^2)", Finding("refuted", "exact witness", "", "wrong", (("N", "t"),))),
         ("given: w ~ N(0, 1)\nassert: E[w^4] == 2", Finding("holds", "proved", "", "wrong")),
+        ("given: w ~ N(0, 1)\nassert: E[cos(w)] == exp(-1/2)", Finding("refuted", "exact witness", "", "wrong")),
+        ("given: n in 1..300\nassert: (n - 123)^2 > 0", Finding("holds", "proved", "", "wrong")),
         ("given: s ~ Rademacher(2)\nassert: P[sum(s) == 0] == 1/2", Finding("refuted", "exact witness", "", "wrong")),
     ],
 )

@@ -9,7 +9,8 @@ claim is worth there:
     true, false    every assumption is surely true, and so, or not so, is the relation
     undefined      both sides of a comparison, or one side of an inequality, have no value there
     outside        a value is not in its set, an assumption is false, or a law does not exist
-    unclear        the balls do not separate, or the judge does not know how to tell
+    close          the balls of both sides do not separate
+    unclear        the judge has no value
     doubtful       that is so of an assumption already
 """
 

@@ -45,6 +45,7 @@ from likewise.claims.language.tree import (
     Transpose,
 )
 
+Truth = Literal["true", "false", "undefined", "close", "unclear"]
 LONGEST = 4_096  # of one axis
 ENTRIES = 40_000  # of one array
 
@@ -316,14 +317,14 @@ class Point:
         falling = prod((n - i for i in range(int(k.p))), start=fmpq(1))
         return Value(boxed(falling / factorial(int(k.p))))
 
-    def truth(self, chain: Chain, within: Tolerance | None = None) -> Literal["true", "false", "undefined", "unclear"]:
+    def truth(self, chain: Chain, within: Tolerance | None = None) -> Truth:
         """A chain at this point; the first comparison that is surely false decides."""
         sides = [self._side(term) for term in chain.terms]
         found = [
             self._compared(left, comparison, right, within)
             for left, comparison, right in zip(sides, chain.comparisons, sides[1:], strict=False)
         ]
-        return next((truth for truth in ("false", "unclear", "undefined") if truth in found), "true")
+        return next((truth for truth in ("false", "unclear", "close", "undefined") if truth in found), "true")
 
     def _side(self, node: Node) -> "Value | Undefined | Unclear":
         try:
@@ -333,7 +334,7 @@ class Point:
 
     def _compared(
         self, left: "Value | Exception", comparison: Comparison, right: "Value | Exception", within: Tolerance | None
-    ) -> Literal["true", "false", "undefined", "unclear"]:
+    ) -> Truth:
         if isinstance(left, Unclear) or isinstance(right, Unclear):
             return "unclear"
         if isinstance(left, Exception) or isinstance(right, Exception):
@@ -352,7 +353,7 @@ class Point:
         if any(entry is not None and entry not in allowed for entry in signs):
             return "true" if comparison == "!=" else "false"
         if any(entry is None for entry in signs):
-            return "unclear"
+            return "close"
         return "false" if comparison == "!=" else "true"
 
 

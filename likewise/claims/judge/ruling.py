@@ -16,7 +16,7 @@ from likewise.claims.language.tree import names
 
 LARGEST = 10**400  # value of a size that is no axis
 PRECISIONS = (64, 256, 1024)  # bits
-Ruling = Literal["true", "false", "undefined", "outside", "unclear", "doubtful"]
+Ruling = Literal["true", "false", "undefined", "outside", "close", "unclear", "doubtful"]
 
 
 def complete(claim: Claim, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -91,7 +91,7 @@ def rule(
     for bits in precisions:
         ctx.prec = bits
         found = _ruled(claim, sizes, values)
-        if found not in ("unclear", "doubtful"):
+        if found not in ("close", "unclear", "doubtful"):
             break
     return found
 
@@ -104,7 +104,7 @@ def _ruled(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) ->
             for assumption in claim.assumptions:
                 truth = point.truth(assumption)
                 if truth != "true":
-                    return "doubtful" if truth == "unclear" else "outside"
+                    return "doubtful" if truth in ("close", "unclear") else "outside"
             assumed = "unclear"
             if isinstance(claim.relation, HasShape):
                 return _shaped(point, claim.relation)
