@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from benchmarks import attention_table
 from benchmarks.attention_decoding import CACHE, decode, step_error
 from benchmarks.attention_demands import demands, product_rate
 from benchmarks.attention_forms import ELU, FAST, PERFORMER, POSITIVE, PRODUCT, TOLERANCE, Form, forms
@@ -116,8 +117,11 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; a slow form gets fewer.")] = Plan.rounds,
     peers_python: Annotated[Path, typer.Option(help="Python of the peers' environment.")] = PEERS_PYTHON,
     out: Annotated[Path, typer.Option(help="Folder for the JSON and the picture.")] = RESULTS,
+    table: Annotated[bool, typer.Option("--table", help="Only the targets, within eight minutes.")] = False,
 ) -> None:
     """Measure attention against its peers; outputs and gradients are checked first."""
+    if table:
+        attention_table.main()
     plan = QUICK if quick else replace(Plan(), rounds=rounds)
     if lengths:
         plan = replace(plan, lengths=_parsed(lengths))

@@ -18,6 +18,7 @@ from likewise.attention.problem import Problem
 from likewise.attention.scan import can_scan, scan
 from likewise.attention.workspace import own_dtypes
 from likewise.checks import refuse, require, require_count
+from likewise.similarity import wide
 
 AMPLIFIED = 10.0  # how many times the largest value an output may be before its denominator is called vanishing
 
@@ -79,12 +80,12 @@ def linear_attention(
         return no_pairs(q, k, v)
     if mask is None:
         out = _attend(features, q, k, v, structure, exact_within, chunk_size)
-        _warn_if_vanishing(features, out, v)
+        _warn_if_vanishing(features, out, q, k, v)
         return out
     q, broken = shield(q)
     awake = sees_something(q.shape[2], k.shape[2], structure)[:, None, :, None]
     out = _attend(features, q, k, v, structure, exact_within, chunk_size)
-    _warn_if_vanishing(features, out, v.masked_fill(~mask[:, None, :, None], 0))
+    _warn_if_vanishing(features, out, q, *(x.masked_fill(~mask[:, None, :, None], 0) for x in (k, v)))
     return out.masked_fill(broken & awake, torch.nan)
 
 
@@ -137,7 +138,7 @@ def _attend_problem(
     return torch.where((at < prefix_lengths[:, None])[:, None, :, None], seen_by_all, out)
 
 
-def _warn_if_vanishing(features: FeatureMap, out: Tensor, v: Tensor) -> None:
+def _warn_if_vanishing(features: FeatureMap, out: Tensor, q: Tensor, k: Tensor, v: Tensor) -> None:
     """Warn, once for a map, when an output shows that a denominator nearly vanished.
 
     With similarities of one sign an output is an average of values, never larger than the largest. One that is c times
@@ -145,14 +146,32 @@ def _warn_if_vanishing(features: FeatureMap, out: Tensor, v: Tensor) -> None:
     """
     if features.positive or features.has_warned or out.numel() == 0 or not can_look(out):
         return
-    largest, value = out.detach().abs().amax().item(), v.detach().abs().amax().item()
-    if largest > AMPLIFIED * value:
+    out, v = out.detach(), v.detach()
+    rows, value = out.abs().amax(dim=-1), v.abs().amax().item()
+    largest = rows.amax().item()
+    if value > 0 and bool((rows == 0).any()) and _underflows(features, q.detach()[rows == 0], k.detach()):
+        features.has_warned = True
+        message = (
+            f"linear_attention: a denominator of {type(features).__name__} came near zero: products of its features"
+            f" underflow in {wide(q.dtype)}, and an output is 0. Scale q and k, or use a positive map."
+        )
+        warnings.warn(message, DenominatorWarning, stacklevel=3)
+    elif largest > AMPLIFIED * value:
         features.has_warned = True
         message = (
             f"linear_attention: a denominator of {type(features).__name__} came near zero: an output is"
             f" {largest:.3g}, the largest value {value:.3g}. Use a positive map, or look at it with diagnose."
         )
         warnings.warn(message, DenominatorWarning, stacklevel=3)
+
+
+def _underflows(features: FeatureMap, q: Float[Tensor, "rows K"], k: Tensor) -> bool:
+    """True if a row has features, but so small that their products with those of all keys are 0 or subnormal."""
+    if features.kv_heads > 1:
+        return False
+    sizes = features.queries(q.double()).abs().amax(dim=-1)
+    products = sizes * features.keys(k.double()).abs().amax()
+    return bool(((products > 0) & (products < torch.finfo(wide(q.dtype)).tiny)).any())
 
 
 def _check_window(where: str, q: Tensor, k: Tensor, structure: Structure) -> None:

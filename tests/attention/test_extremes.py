@@ -6,6 +6,7 @@ of values with such weights: its error is a few times that share of the largest 
 1e-4 of the largest entry, `assert_same_beside_the_largest`.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,12 +16,15 @@ import torch
 from torch import Tensor
 
 from likewise.attention import (
+    DenominatorWarning,
     Elu,
     Exponential,
     FeatureMap,
     Gaussian,
     Hyperbolic,
     Positive,
+    Quadratic,
+    Relu,
     SoftmaxFourier,
     kernel_attention,
     linear_attention,
@@ -142,6 +146,57 @@ def test_all_keys_huge_or_all_far_apart_stays_finite(name: str) -> None:
             results = with_gradients(partial(linear_attention, features=features, causal=causal), q, keys, v)
             assert all(result.isfinite().all() for result in results)
             assert results[0].abs().max() <= v.abs().max() * (1 + 1e-5)  # a mean of values, with positive weights
+
+
+LEVELS = pytest.mark.parametrize(("query", "key"), [(-46.0, -46.0), (-55.0, -55.0), (0.0, -95.0), (-4000.0, -4000.0)])
+STRUCTURES = pytest.mark.parametrize(
+    "structure",
+    [
+        {},
+        {"causal": True},
+        {"causal": True, "block_size": 2},
+        {"causal": True, "prefix_lengths": torch.tensor([2])},
+        {"causal": True, "sequence_ids": torch.tensor([[0, 0, 1, 1, 1]])},
+    ],
+    ids=["both ways", "causal", "blocks", "prefix", "packed"],
+)
+
+
+@LEVELS
+@STRUCTURES
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_elu_far_below_zero_is_the_mean_of_values(
+    query: float, key: float, structure: dict[str, Any], dtype: torch.dtype, both_forms: str
+) -> None:
+    q, k = torch.full((1, 1, 5, 3), query, dtype=dtype), torch.full((1, 1, 5, 3), key, dtype=dtype)
+    v = torch.full((1, 1, 5, 1), 3.0, dtype=dtype)
+    out, *grads = with_gradients(partial(linear_attention, features=Elu(), **structure), q, k, v)
+    assert_close(out, torch.full_like(out, 3.0))
+    assert all(grad.isfinite().all() for grad in grads)
+
+
+@DIRECTIONS
+def test_gradients_of_elu_far_below_zero_are_right(causal: bool, both_forms: str) -> None:
+    q, k, v = extreme(16)
+    for shift in (-46.5, -60.0):
+        inputs = [(q + shift).float(), (k + shift).float(), v.float()]
+        ours = with_gradients(partial(linear_attention, features=Elu(), causal=causal), *inputs)
+        wide = [x.double() for x in inputs]
+        plain = with_gradients(lambda *x: brute.linear("Elu", Elu(), *x, {"causal": causal}), *wide)
+        assert_same_beside_the_largest(ours, [x.float() for x in plain])
+
+
+@pytest.mark.parametrize(("features", "size"), [(Relu(), 1e-23), (Quadratic(3, constant=0.0), 1e-12)])
+def test_products_that_underflow_are_said(features: FeatureMap, size: float) -> None:
+    x, v = torch.full((1, 1, 2, 3), size), torch.ones(1, 1, 2, 1)
+    features.has_warned = False
+    with pytest.warns(DenominatorWarning, match="underflow in torch.float32, and an output is 0"):
+        linear_attention(x, x, v, features=features, causal=True)
+    features.has_warned = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        large = x / size
+        linear_attention(-large if isinstance(features, Relu) else large, large, v, features=features)
 
 
 # Low precision: sums are kept in float32.

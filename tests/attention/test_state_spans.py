@@ -203,7 +203,7 @@ def test_a_state_does_not_grow(name: str, lag: int) -> None:
     _, state = fed(start(features, lag), sequence(100), [])  # more than a wide map keeps as they came
     _, longer = fed(state, sequence(200, seed=1), [150, 1, 1])
     assert longer.nbytes == state.nbytes
-    scales = {"SoftmaxFourier": 1, "Positive": width, "Hyperbolic": width, "Fitted": width}.get(name, 0)
+    scales = {"SoftmaxFourier": 1, "Elu": width, "Positive": width, "Hyperbolic": width, "Fitted": width}.get(name, 0)
     prefix = width * (SIZES.V + 1) + scales
     # With a lag there are two prefixes, of the positions folded so far and of all.
     words = (2 * prefix + lag * (SIZES.K + SIZES.V)) if lag else prefix
