@@ -10,6 +10,9 @@ KERNEL := likewise/attention/native/kernel.so
 PYTHON ?= $(shell for python in python3.11 python3 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
 
+# Sources and rewritten tests are compiled once, not in every run and every process, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help setup tour quick test test-full check bench studies
 
 help:

@@ -24,7 +24,7 @@ from benchmarks.attention_forms import ELU, FAST, PERFORMER, POSITIVE, PRODUCT, 
 from benchmarks.attention_problem import CAUSAL, CAUSAL_BACKWARD, FEATURES, HEADS, TASKS, WIDTH, Task, input_bytes
 from benchmarks.attention_timing import QUICK, Plan, Results, add_memory, count_ticks, time_all
 from benchmarks.harness.measurement import Measurement, write_json
-from benchmarks.harness.picture import MEBIBYTES, SECONDS, Panel, draw
+from benchmarks.harness.picture import Panel, draw, in_mebibytes, in_seconds
 from benchmarks.harness.worker import PEERS_PYTHON, RESULTS, THREADS, WorkerError
 from benchmarks.render import speed_tables
 
@@ -89,9 +89,10 @@ def panels(times: list[Measurement], lengths: tuple[int, ...]) -> list[Panel]:
     by_time = {task: _curves(times, swept, task, memory=False) for task in TASKS}
     by_memory = {task: _curves(times, swept, task, memory=True) for task in (CAUSAL, CAUSAL_BACKWARD)}
     inputs = {"the inputs q, k, v": [(float(length), input_bytes(length) / 2**20) for length in lengths]}
-    time_panels = [Panel(f"time: {task.name}", "length T", by_time[task], unit=SECONDS) for task in TASKS]
+    time_panels = [Panel(f"time: {task.name}", "length T", by_time[task], tick=in_seconds) for task in TASKS]
     memory_panels = [
-        Panel(f"memory: {task.name}", "length T", curves, inputs, unit=MEBIBYTES) for task, curves in by_memory.items()
+        Panel(f"memory: {task.name}", "length T", curves, inputs, tick=in_mebibytes)
+        for task, curves in by_memory.items()
     ]
     return [*time_panels[:2], memory_panels[0], *time_panels[2:], memory_panels[1]]
 

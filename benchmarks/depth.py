@@ -20,7 +20,6 @@ import numpy
 import torch
 import typer
 from rich.console import Console
-from sklearn.neighbors import NearestNeighbors
 from torch import Tensor, nn
 
 from benchmarks.harness.measurement import Demand, machine, write_json
@@ -98,6 +97,8 @@ def activations(model: Network, some: Labelled) -> Tensor:
 
 def peer_seconds(model: Network, train: Labelled, test: Labelled) -> tuple[float, float, list[str]]:
     """Seconds of scikit-learn's brute force and of ours on one layer, each after the other; and complaints."""
+    from sklearn.neighbors import NearestNeighbors
+
     support, queries = activations(model, train), activations(model, test)
     small = NearestNeighbors(n_neighbors=K, algorithm="brute").fit(support.double().numpy())
     right = small.kneighbors(queries[:CHECKED].double().numpy())

@@ -7,12 +7,9 @@ there. Everything is written at the end and at once, so that an interrupted run 
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import matplotlib as mpl
 import typer
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import Progress
 
@@ -31,6 +28,9 @@ from likewise.tour.real_attention import (
     Subject,
     measure_real_attention,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "studies/results"
@@ -160,6 +160,9 @@ def filled(page: str, region: str) -> str:
 
 def draw(path: Path, result: RealAttention) -> None:
     """Error of every head: the baseline, the best map alone, the best of all, and the mean of the values."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     with mpl.rc_context({"font.size": 11, "axes.grid": True, "grid.alpha": 0.3, "axes.axisbelow": True}):
         figure = Figure(figsize=(12, 4.8), layout="constrained")
         for axes, subject in zip(figure.subplots(1, 2), result.subjects, strict=True):
@@ -173,7 +176,7 @@ def draw(path: Path, result: RealAttention) -> None:
             unfinished.unlink(missing_ok=True)
 
 
-def _draw_heads(axes: Axes, subject: Subject) -> None:
+def _draw_heads(axes: "Axes", subject: Subject) -> None:
     width = subject.best.width
     shown = [
         (f"FAVOR+, F = {width}", subject.of(BASELINE, width), "#D55E00", "^"),

@@ -5,6 +5,7 @@ to be off: `pytestmark = pytest.mark.usefixtures("without_shape_checks")`. A qui
 and tries fewer examples of a property.
 """
 
+import gc
 import os
 
 import hypothesis
@@ -30,7 +31,8 @@ ROOMS_WITH_TENSORS = (
 )
 
 # torch.empty and its kin give NaN (the largest value for integers), so that output nobody wrote cannot pass for right.
-torch.use_deterministic_algorithms(True)
+# torch.use_deterministic_algorithms does the same, but imports the compiler, which takes longer than torch.
+torch.set_deterministic_debug_mode("error")
 
 hypothesis.settings.register_profile("here", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
@@ -51,6 +53,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if not quick:
         jaxtyping.install_import_hook([f"likewise.{room}" for room in ROOMS_WITH_TENSORS], "tests.shapes.check")
     hypothesis.settings.load_profile("quick" if quick else "ci" if os.environ.get("CI") else "here")
+
+
+def pytest_collection_finish() -> None:
+    """Modules and collected tests live until the end, so the garbage collector need not look at them again."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

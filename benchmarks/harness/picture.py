@@ -1,13 +1,12 @@
 """Pictures of measurements: panels with curves on logarithmic axes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Told apart also by those who see fewer colours (Okabe and Ito), and in print by their markers.
 STYLES = (
@@ -22,9 +21,20 @@ STYLES = (
     ("#999999", "*"),
 )
 
-PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
-SECONDS = FuncFormatter(lambda value, _: f"{value:g} s" if value >= 1 else f"{value * 1000:g} ms")
-MEBIBYTES = FuncFormatter(lambda value, _: f"{value:g} MiB")
+
+def plain(value: float) -> str:
+    """Label of a tick without a unit."""
+    return f"{value:g}"
+
+
+def in_seconds(value: float) -> str:
+    """Label of a tick in seconds."""
+    return f"{value:g} s" if value >= 1 else f"{value * 1000:g} ms"
+
+
+def in_mebibytes(value: float) -> str:
+    """Label of a tick in MiB."""
+    return f"{value:g} MiB"
 
 
 @dataclass(frozen=True)
@@ -35,12 +45,15 @@ class Panel:
     x_label: str
     curves: dict[str, list[tuple[float, float]]]
     dashed: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    unit: FuncFormatter = PLAIN
+    tick: Callable[[float], str] = plain
     limits: tuple[float, float] | None = None  # of y; what lies beyond is not shown
 
 
 def draw(path: Path, title: str, panels: Sequence[Panel], columns: int) -> None:
     """Panels in rows; a name has the same colour and marker in all of them, and one entry in the legend."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     names = list(dict.fromkeys(name for panel in panels for name in panel.curves))
     styles = dict(zip(names, STYLES, strict=False))
     rows = -(-len(panels) // columns)
@@ -60,14 +73,16 @@ def draw(path: Path, title: str, panels: Sequence[Panel], columns: int) -> None:
         figure.savefig(path, dpi=90)
 
 
-def _label(axes: Axes, panel: Panel) -> None:
+def _label(axes: "Axes", panel: Panel) -> None:
+    from matplotlib.ticker import NullFormatter, NullLocator
+
     ticks = sorted(
         {x for points in (*panel.curves.values(), *panel.dashed.values()) for x, _ in points if _is_power(x)}
     )
     axes.set(xscale="log", yscale="log", xlabel=panel.x_label, title=panel.title, ylim=panel.limits)
     axes.set_xticks(ticks[-1::-2], [f"{x / 1024:g}k" if x >= 1024 else f"{x:g}" for x in ticks[-1::-2]])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(panel.unit)
+    axes.yaxis.set_major_formatter(lambda value, _: panel.tick(value))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 

@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-pytest.importorskip("sklearn", reason="scikit-learn is the peer")
-
 from benchmarks import depth
 from likewise.difficulty import labelled, plan_depth, prediction_depth
 from likewise.networks import Network, resnet8
@@ -29,6 +27,7 @@ def test_drawn_images_have_their_class_in_them() -> None:
 
 
 def test_ours_is_checked_against_scikit_learn(small: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn is the peer")
     train, test = (labelled(depth.drawn(*each), preparation=depth.PREPARATION) for each in ((60, 0), (20, 1)))
     theirs, ours, complaints = depth.peer_seconds(small, train, test)
     assert theirs > 0 < ours
