@@ -17,7 +17,7 @@ from likewise.claims.language.claim import Claim
 from likewise.claims.language.parser import CHOICES, parse
 from likewise.claims.language.tokens import Unbounded, Unparsed
 from likewise.claims.pool import SHARE, Kind, Late, shared_pool
-from likewise.claims.registry import names_code, needs_torch, programs_of, registered_here
+from likewise.claims.registry import misspelt, names_code, needs_torch, programs_of, registered_here
 from likewise.claims.stated import NOTHING, Span, Stated, or_nothing
 from likewise.claims.verdict import Verdict
 from likewise.progress import Progress, silent
@@ -179,8 +179,18 @@ def _ask(stated: Stated, seed: int, budget: float | None) -> _Asked:
         return _Asked(stated, None, seed, 0.0, str(reason))
     except Unparsed as reason:
         return _Asked(stated, None, seed, 0.0, str(reason), stated.place(reason.place or (1, 1)), reason.nearest)
+    for name in sorted(programs_of(claim)):
+        if meant := misspelt(name):
+            reason = f"unknown program {name}; did you mean {meant}?"
+            return _Asked(stated, None, seed, 0.0, reason, stated.place(_found(name, stated.text)), meant)
     own = claim.seed if claim.seed is not None else _hashed(claim.statement, seed)
     return _Asked(stated, claim, own, min(claim.budget, budget or CEILING))
+
+
+def _found(name: str, text: str) -> tuple[int, int]:
+    """The line and column, from 1, of a name that the text has."""
+    before = text[: text.index(name)]
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
 def _hashed(statement: str, seed: int) -> int:
@@ -191,9 +201,8 @@ def _hashed(statement: str, seed: int) -> int:
 def _verdict(asked: _Asked, answer: "dict[str, Any] | Late") -> Verdict:
     """A worker's answer, judged here: what is not of the agreed form is no verdict."""
     if isinstance(answer, Late):
-        if answer.is_overdue:
-            return _inconclusive(asked, f"{answer} ({asked.budget:g} s)", "late")
-        return _inconclusive(asked, str(answer), "late" if "document's deadline" in str(answer) else "undecided")
+        limit = f" ({asked.budget:g} s)" if answer.is_overdue and not answer.is_document else ""
+        return _inconclusive(asked, f"{answer}{limit}", "late" if answer.is_overdue else "undecided")
     found = answer.get("finding")
     if not isinstance(found, dict) or found.get("verdict") not in ("holds", "refuted", "inconclusive"):
         return _inconclusive(asked, "its worker's answer was not understood")

@@ -37,9 +37,10 @@ BOOT = "import sys; sys.path.insert(0, sys.argv[2]); from likewise.claims.worker
 class Late(Exception):
     """A worker did not answer in time, or ended."""
 
-    def __init__(self, reason: str, *, is_overdue: bool = False) -> None:
+    def __init__(self, reason: str, *, is_overdue: bool = False, is_document: bool = False) -> None:
         super().__init__(reason)
-        self.is_overdue = is_overdue  # alive, but out of time
+        self.is_overdue = is_overdue  # alive, but out of time: its own, or that of the whole document
+        self.is_document = is_document
 
 
 class Worker:
@@ -189,7 +190,7 @@ class Pool:
                 for worker in busy:
                     worker.kill()
         for place in sorted(left):
-            answered(place, Late(f"over the document's deadline ({seconds:g} s)"))
+            answered(place, Late(f"over the document's deadline ({seconds:g} s)", is_overdue=True, is_document=True))
 
     def close(self) -> None:
         """Stop every worker that is idle."""

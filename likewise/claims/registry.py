@@ -15,6 +15,7 @@ from likewise.checks import refuse, require, require_choice
 from likewise.claims.language.claim import Claim, Runs
 from likewise.claims.language.expressions import QUANTITIES
 from likewise.claims.language.parser import nodes
+from likewise.claims.language.tokens import nearest
 from likewise.claims.language.tree import Call, Name, children
 from likewise.claims.verdict import Undecided
 from likewise.polynomial import Polynomial
@@ -205,6 +206,16 @@ def programs_of(claim: Claim) -> set[str]:
             found |= {argument.name for argument in node.arguments if isinstance(argument, Name)}
         waiting += children(node)
     return found
+
+
+def misspelt(name: str) -> str:
+    """The program that was probably meant, if there is none of this name; a file of the user is never one of ours.
+
+    >>> misspelt("attention.sofmax"), misspelt("attention.softmax"), misspelt("net.py:step"), misspelt("mine.square")
+    ('attention.softmax', '', '', '')
+    """
+    known = programs().keys() | samplers().keys()
+    return "" if name in known or ":" in name else nearest(name, known, likeness=0.85)
 
 
 def names_code(claim: Claim) -> bool:

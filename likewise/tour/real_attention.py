@@ -140,6 +140,10 @@ class Subject:
         theirs = self.baseline(outcome).errors
         return tuple(mine / other for mine, other in zip(outcome.errors, theirs, strict=True))
 
+    def window_alone(self, outcome: Outcome) -> Outcome | None:
+        """The same exact weights and nothing beyond them: what an outcome owes to its map shows beside it."""
+        return self.of(NOTHING, 0, outcome.within) if outcome.within else None
+
     def loss(self, outcome: Outcome) -> float:
         """By what part of softmax's score it is worse."""
         worse = (self.softmax - outcome.score) if self.more_is_better else (outcome.score - self.softmax)

@@ -75,7 +75,7 @@ def test_a_search_that_finds_nothing_does_not_hold() -> None:
 @pytest.mark.parametrize("answer", [{}, {"finding": None}, {"finding": {"verdict": "maybe"}}])
 def test_an_answer_of_another_form_is_no_verdict(answer: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     class Odd:
-        def ask_all(self, questions, answered) -> None:
+        def ask_all(self, questions, answered, *, seconds, gone) -> None:
             answered(0, answer)
 
     monkeypatch.setattr(checking, "shared_pool", Odd)
@@ -153,7 +153,14 @@ def test_each_claim_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     class InProcess:
         """A pool whose worker is this process."""
 
-        def ask_all(self, questions: list[Any], answered: Callable[[int, Any], None]) -> None:
+        def ask_all(
+            self,
+            questions: list[Any],
+            answered: Callable[[int, Any], None],
+            *,
+            seconds: float,
+            gone: Any,
+        ) -> None:
             for place, (_, question, _) in enumerate(questions):
                 answered(place, worker.answer(question))
 
@@ -163,3 +170,9 @@ def test_each_claim_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check("assert: 1 == 1").verdict == "holds"
     assert parsed == ["assert: 1 == 1"]
     assert not any(hasattr(module, "parse") for module in (worker, engines))
+
+
+def test_a_misspelt_program_is_malformed_and_named() -> None:
+    verdict = check("sizes: N, D, M\nof: attention.sofmax\nassert: cost in O(N^2*D)")
+    assert (verdict.verdict, verdict.nearest, verdict.place) == ("malformed", "attention.softmax", (2, 5))
+    assert verdict.detail == "line 2, column 5: unknown program attention.sofmax; did you mean attention.softmax?"

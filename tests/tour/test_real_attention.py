@@ -237,6 +237,18 @@ def test_the_aims_are_judged_by_the_numbers(error: float, score: float, half: bo
     assert not RealAttention(useless, tried, 3, 0).far_matters
 
 
+def test_a_map_stands_beside_its_window_alone() -> None:
+    near, alone, elsewhere = (
+        outcome("Elu", 5, 32, 0.1, 2.1),
+        outcome(NOTHING, 0, 32, 0.1, 2.2),
+        outcome(NOTHING, 0, 8, 1, 3),
+    )
+    far = outcome("Elu", 5, 0, 0.3, 2.4)
+    network = subject(near, elsewhere, alone, far)
+    assert network.window_alone(near) == alone
+    assert network.window_alone(far) is None
+
+
 def test_a_loss_is_positive_when_the_score_is_worse() -> None:
     assert subject().loss(outcome("", 8, 0, 0.0, 2.1)) == pytest.approx(0.05)
     assert subject(scored="read right").loss(outcome("", 8, 0, 0.0, 1.9)) == pytest.approx(0.05)

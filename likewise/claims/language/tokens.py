@@ -36,14 +36,14 @@ class Unbounded(Unparsed):
     """The text may be a claim, but one of `limits` is passed before that is known."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], *, likeness: float = 0.66) -> str:
     """The known name that is spelled most like this one, or the empty text.
 
     >>> nearest("sofmax", ["softmax", "sum"]), nearest("Given", ["given"]), nearest("colour", ["given"])
     ('softmax', 'given', '')
     """
     by_letters = {each.lower(): each for each in sorted(known, reverse=True)}
-    found = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=0.66)
+    found = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=likeness)
     return by_letters[found[0]] if found else ""
 
 
