@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import warnings
 from itertools import combinations
 from pathlib import Path
 
@@ -14,10 +13,11 @@ import torch
 
 from likewise import cli
 from likewise.cost import cost
-from likewise.data import Preparation, folders, read_pairs
+from likewise.data import Preparation, folders, open_examples, read_pairs
 from likewise.evaluation import Everyone, evaluate, lfw_pairs, own_pairs
 from likewise.networks import build_classifier, build_network, load_network, save_network
 from likewise.networks.classifiers import save_classifier
+from likewise.training.jobs import held_out_identities
 from tests.data.drawing import archive, face, people
 
 door = importlib.import_module("likewise.cli.evaluate")  # in its room the name is the verb
@@ -175,21 +175,32 @@ def test_warnings_stand_beside_the_rates_in_every_output(place: Path, capsys: py
     assert "trained on" not in "".join(capsys.readouterr())
 
 
+def test_images_of_training_are_counted_where_a_part_was_held_out(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, images = tmp_path / "m.safetensors", str(place / "others")
+    assert run("train", images, *TRAIN.split(), "--held-out", "0.4", "--out", str(model)) == 0
+    trained = open_examples(images).without(held_out_identities(["Ida", "Jo", "Kai", "Lou", "Max"], 0.4))
+    capsys.readouterr()
+    found = shown(tmp_path, capsys, images, "--far", "0.1")
+    assert found["warnings"][0].startswith(f"The network was trained on {len(trained)} of these 17 images: the rates")
+    (tmp_path / "m.checkpoint").unlink()
+    again = tmp_path / "again.safetensors"
+    start = ["--start", str(model), "--network", "resnet8"]
+    assert run("train", str(place / "faces"), *TRAIN.split(), *start, "--out", str(again)) == 0
+    assert load_network(again).trained_on == (trained.origin, folders(place / "faces").origin)
+
+
 @pytest.mark.slow
-def test_a_damaged_checkpoint_beside_the_network_is_only_warned_of(
+def test_a_damaged_checkpoint_beside_the_network_does_not_matter(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "m.safetensors").write_bytes((place / "m.safetensors").read_bytes())
     (tmp_path / "m.checkpoint").write_bytes((place / "m.checkpoint").read_bytes()[:100])
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        found = shown(tmp_path, capsys, str(place / "faces"), "--far", "0.1")
-        assert found["rates"] == shown(place, capsys, str(place / "faces"), "--far", "0.1")["rates"]
-        arguments = ["evaluate", str(tmp_path / "m.safetensors"), str(place / "others"), "--far", "0.1"]
-        assert run(*arguments, "--workers", "0") == 0
-    out = capsys.readouterr().out
-    assert "warning: Whether the network was trained on these images is not known. load_checkpoint: path" in out
-    assert "is not known. load_checkpoint: path" in found["warnings"][0]
+    for images in ("faces", "others"):
+        alone = shown(tmp_path, capsys, str(place / images), "--far", "0.1")
+        beside = shown(place, capsys, str(place / images), "--far", "0.1")
+        assert (alone["rates"], alone["warnings"]) == (beside["rates"], beside["warnings"])
 
 
 def test_what_is_left_out_is_said_as_far_as_it_is_known(

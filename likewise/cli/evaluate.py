@@ -2,24 +2,20 @@
 
 import json
 import math
-import os
 import sys
-import warnings
-from dataclasses import replace
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from likewise.checks import require, require_package
+from likewise.checks import require_package
 from likewise.cli.terminal import Json, examples, progress_bar
 from likewise.cli.train import STOPPED, interruptible
 from likewise.text import aligned
 
 if TYPE_CHECKING:
-    from likewise.data import Examples
-    from likewise.evaluation import Evaluation, Everyone, Listed, Table
-    from likewise.networks import Saved
+    from likewise.evaluation import Evaluation, EvaluationResult, Table
 
 EVALUATE_EXAMPLES = examples(
     "likewise evaluate model.safetensors faces/",
@@ -32,7 +28,6 @@ EVALUATE_EXAMPLES = examples(
 )
 
 SHOWN = 3  # worst pairs of each kind; all of them are in the report and in the JSON
-LISTS = (".txt", ".tsv")
 ProtocolName = Literal["lfw", "pairs", "folders"]
 
 
@@ -82,54 +77,35 @@ def evaluate(
     train one network for each row by the plan of MODEL's checkpoint, on identities of DATA that are not held out (of
     LFW: View 1); Ctrl-C stops them and the same command goes on.
     """
-    from likewise.evaluation import evaluate as judged
-    from likewise.evaluation import robustness as shaken
-    from likewise.evaluation import table3, table4
-    from likewise.metric import FewImpostorsWarning
-    from likewise.networks import load_network
+    from likewise.evaluation import EvaluationJob, run_evaluation_job
 
-    numbers = sorted({*(tables or ()), *([3] if beside else [])})
-    require(set(numbers) <= {3, 4, 5, 6}, "evaluate", "--table", "be 3, 4, 5 or 6", ", ".join(map(str, numbers)))
-    hint = "Name other networks with --beside."
-    require(3 not in numbers or bool(beside), "evaluate", "--table", "not be 3 for one network", 3, hint)
+    job = EvaluationJob(
+        model=model,
+        data=data,
+        protocol=protocol,
+        split=split,
+        view=1 if view == 1 else 2,
+        fold=fold,
+        folds=folds,
+        splits=splits,
+        far=far,
+        mirror=mirror,
+        clusters=clusters,
+        worst=worst,
+        tables=tables or (),
+        others=beside or (),
+        robustness=robustness,
+        runs=runs,
+        steps=steps,
+        held_out=held_out,
+        seed=seed,
+        workers=workers,
+    )
     _require_page(out)
-    saved = load_network(model)
-    others = {path: load_network(path) for path in beside or ()}
-    processes = min(2, os.cpu_count() or 1) if workers is None else workers
-    found, made, some = None, [], None
-    if not numbers or {3, 4} & set(numbers) or robustness:
-        some, chosen = _subject(data, protocol, view, fold, folds, splits, split, seed)
-        trained_on, doubts = _trained_on(model)
-        network = saved.network, saved.preparation, some
-        with progress_bar() as progress, warnings.catch_warnings(action="ignore", category=FewImpostorsWarning):
-            found = judged(
-                *network,
-                protocol=chosen,
-                far=far,
-                mirror=mirror,
-                clusters=clusters,
-                worst=worst,
-                workers=processes,
-                trained_on=trained_on,
-                progress=progress,
-            )
-            found = replace(found, warnings=(*doubts, *found.warnings))
-            if 3 in numbers:
-                known = {path: (each.network, each.preparation) for path, each in {model: saved, **others}.items()}
-                names = {_network_name(path, some): pair for path, pair in known.items()}
-                options = {"far": found.rates.far, "mirror": mirror, "workers": processes, "progress": progress}
-                made.append(table3(names, some, protocol=chosen, **options))
-            for wanted, sweep in ((4 in numbers, table4), (robustness, shaken)):
-                if wanted:
-                    rate = found.rates.far
-                    made.append(
-                        sweep(*network, protocol=chosen, far=rate, mirror=mirror, workers=processes, progress=progress)
-                    )
-    for number in numbers:
-        if number > 4 and all(each.finished for each in made):
-            made.append(_trained(number, model, data, far, splits, runs, steps, held_out, seed, processes))
-    _show(found, made, some, saved, model, data, out, as_json)
-    if not all(each.finished for each in made):
+    with progress_bar() as progress, interruptible() if job.trains else nullcontext() as interrupted:
+        result = run_evaluation_job(job, progress=progress, interrupted=interrupted)
+    _show(result, out, as_json)
+    if not result.finished:
         raise typer.Exit(STOPPED)
 
 
@@ -141,119 +117,23 @@ def _require_page(out: Path | None) -> None:
         require_place("evaluate --out", out)
 
 
-def _subject(
-    data: str,
-    protocol: ProtocolName | None,
-    view: int,
-    fold: int | None,
-    folds: int | None,
-    splits: int,
-    split: Literal["train", "test"],
-    seed: int,
-) -> "tuple[Examples, Listed | Everyone]":
-    """The images, and which pairs of them are judged."""
-    from likewise.data import is_lfw, lfw_protocol, open_examples, read_pairs
-    from likewise.evaluation import Everyone, lfw_pairs, own_pairs
-
-    place = Path(data)
-    lfw = place.exists() and (place.suffix == ".tar" or (place.is_dir() and is_lfw(place)))
-    listed = place.is_file() and place.suffix in LISTS
-    protocol = protocol or ("lfw" if lfw else "pairs" if listed else "folders")
-    for option, value, owner in (("--fold", fold, "lfw"), ("--folds", folds, "pairs")):
-        require(value is None or protocol == owner, "evaluate", option, f"be for --protocol {owner}", value)
-    if protocol == "pairs":
-        found = read_pairs(data)
-        return found.examples, own_pairs(found, folds=folds)
-    some = open_examples(data, split=split)
-    if protocol == "folders":
-        return some, Everyone(splits, seed)
-    require(lfw, "evaluate", "--protocol", "not be lfw for data that is not LFW", repr(data))
-    return some, lfw_pairs(some, lfw_protocol(data), view=1 if view == 1 else 2, fold=fold)
-
-
-def _trained(
-    number: int,
-    model: Path,
-    data: str,
-    far: float | None,
-    splits: int,
-    runs: Path | None,
-    steps: int | None,
-    share: float,
-    seed: int,
-    workers: int,
-) -> "Table":
-    """Table 5 or 6: networks like MODEL, trained on some people of the data and judged by others."""
-    from likewise.data import is_lfw, lfw_protocol, open_examples
-    from likewise.evaluation import Everyone, held_out, plan_of, table5, table6
-    from likewise.training import beside
-
-    plan = plan_of(model)
-    plan = plan if steps is None else replace(plan, steps=steps)
-    some = open_examples(data)
-    if Path(data).exists() and is_lfw(Path(data)):
-        lists = lfw_protocol(data)
-        train, test = some.of(lists.train_people), some.of(lists.test_people)
-    else:
-        train, test = held_out(some, share, seed=seed)
-    folder = beside(model, "runs") if runs is None else runs
-    with progress_bar() as progress, interruptible() as interrupted:
-
-        def watch(done: float, doing: str) -> bool:
-            progress(done, doing)
-            return interrupted()
-
-        make = table5 if number == 5 else table6
-        protocol = Everyone(splits, seed)
-        return make(train, test, plan, folder, protocol=protocol, far=far, workers=workers, watch=watch)
-
-
-def _trained_on(model: Path) -> tuple[str | None, tuple[str, ...]]:
-    """The fingerprint of a network's training images, from the checkpoint beside it; or why it is not known."""
-    from likewise.training import beside, checkpoint_settings
-
-    file = beside(model, "checkpoint")
-    if not file.is_file():
-        return None, ()
-    try:
-        return checkpoint_settings(file).get("data"), ()
-    except (ValueError, OSError) as error:
-        return None, (f"Whether the network was trained on these images is not known. {error}",)
-
-
-def _network_name(model: Path, some: "Examples") -> str:
-    """How Table 3 calls a network."""
-    seen = _trained_on(model)[0] == some.fingerprint
-    return f"{model.name}, trained on these images" if seen else model.name
-
-
-def _show(
-    found: "Evaluation | None",
-    tables: "list[Table]",
-    some: "Examples | None",
-    saved: "Saved",
-    model: Path,
-    data: str,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def _show(result: "EvaluationResult", out: Path | None, as_json: bool) -> None:
+    found = result.evaluation
     if out is not None:
         from likewise.files import write_whole
         from likewise.reports import evaluation_page, gather_facts
 
-        about = [("network", f"{saved.name}, {saved.hash[:12]}"), ("", gather_facts(()).day)]
-        title = f"{model.name} on {some.title if some else Path(data).name}"
-        write_whole(out, evaluation_page(found, some, title=title, tables=tables, about=about))
+        about = [("network", f"{result.saved.name}, {result.saved.hash[:12]}"), ("", gather_facts(()).day)]
+        page = evaluation_page(found, result.examples, title=result.title, tables=result.tables, about=about)
+        write_whole(out, page)
     if as_json:
-        result: dict[str, Any] = {"network": str(model), "hash": saved.hash, **(found.to_json() if found else {})}
-        result["tables"] = [table.to_json() for table in tables]
-        print(json.dumps({**result, "report": None if out is None else str(out)}, allow_nan=False))
-        for warning in found.warnings if found else ():
+        print(json.dumps({**result.to_json(), "report": None if out is None else str(out)}, allow_nan=False))
+        for warning in result.warnings:
             print(f"likewise: {warning}", file=sys.stderr)
         return
     if found is not None:
         print(_text(found))
-    for table in tables:
+    for table in result.tables:
         print(f"\n{_table_text(table)}")
     if out is not None:
         print(f"\nThe report is {out}")

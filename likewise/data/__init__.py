@@ -2,7 +2,7 @@
 
 from likewise.data.arrays import cifar10, digits, idx
 from likewise.data.batches import Augmentation, Batch, Batches, Preparation, Shuffled, held, in_order
-from likewise.data.examples import Examples, Skipped, Source, Stored, examples
+from likewise.data.examples import Examples, Origin, Skipped, Source, Stored, examples
 from likewise.data.files import folders
 from likewise.data.lfw import Pair, Protocol, lfw, lfw_protocol, pair_rows
 from likewise.data.opening import Halves, find_halves, has_halves, is_lfw, open_examples, open_halves
@@ -15,6 +15,7 @@ __all__ = [
     "Batches",
     "Examples",
     "Halves",
+    "Origin",
     "Pair",
     "PairList",
     "Preparation",

@@ -2,6 +2,7 @@
 
 from likewise.evaluation.budgets import held_out, plan_of, share_of, table5, table6
 from likewise.evaluation.evaluating import evaluate
+from likewise.evaluation.jobs import EvaluationJob, EvaluationResult, run_evaluation_job
 from likewise.evaluation.judging import Rates, judge, supported_far
 from likewise.evaluation.protocols import Everyone, Listed, lfw_pairs, own_pairs
 from likewise.evaluation.results import Evaluation, Histogram, Templates, Worst
@@ -12,6 +13,8 @@ __all__ = [
     "Brightness",
     "Cover",
     "Evaluation",
+    "EvaluationJob",
+    "EvaluationResult",
     "Everyone",
     "Gamma",
     "Histogram",
@@ -34,6 +37,7 @@ __all__ = [
     "own_pairs",
     "plan_of",
     "robustness",
+    "run_evaluation_job",
     "share_of",
     "shifted",
     "supported_far",

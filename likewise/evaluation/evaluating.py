@@ -1,5 +1,6 @@
 """One call from a network and images to all that is worth knowing of how it tells people apart."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -7,7 +8,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from likewise.checks import require, require_count
-from likewise.data import Examples, Preparation, Skipped
+from likewise.data import Examples, Origin, Preparation, Skipped
 from likewise.evaluation.judging import Rates, judge, pair_distances_of, rates_and_curve, supported_far
 from likewise.evaluation.protocols import Everyone, Listed
 from likewise.evaluation.results import Evaluation, Histogram, Templates, Worst
@@ -35,6 +36,7 @@ BINS = 128  # of a histogram
 FINE = 16  # thresholds in each, at which the curve is known
 MOST_CLUSTERED = 15_000  # images: their distances are held twice, 0.9 GB each
 SEEN = "These are the images that the network was trained on: the rates say nothing of other people."
+PARTLY = "The network was trained on {count:,} of these {images:,} images: the rates are too good for other people."
 TAIL, LEAST = 4, 100_000  # of the smallest distances the bootstrap sees so many times the FAR, or at least so many
 
 
@@ -61,7 +63,7 @@ def evaluate(
     clusters: bool = False,
     worst: int = 12,
     workers: int = 0,
-    trained_on: str | None = None,
+    trained_on: Sequence[Origin] = (),
     progress: Progress = silent,
 ) -> Evaluation:
     """Accuracy, VAL at a FAR, the curve, thresholds with what supports them, 8-bit templates and the worst pairs.
@@ -69,8 +71,8 @@ def evaluate(
     protocol: `lfw_pairs`, `own_pairs`, or all pairs in splits of identities, which is the default. far: as in `judge`;
     one that the number of pairs cannot show is refused. mirror: the embedding of an image is the mean of its own and
     its mirror image's, of length 1. clusters: find the people without their names too, at the threshold for `far`.
-    worst: how many of each kind of wrong pairs. trained_on: `Examples.fingerprint` of the training images, if it is
-    known; that these are the same is then a warning of the result.
+    worst: how many of each kind of wrong pairs. trained_on: the training images, as far as they are known
+    (`Saved.trained_on`); that some of them are judged is then a warning of the result.
     """
     require_count("evaluate", "worst", worst, least=0)
     embedding = Embedding(network, preparation, mirror, workers)
@@ -83,7 +85,8 @@ def evaluate(
     progress(0.9, "looking for the worst pairs")
     view = _of_list if isinstance(subject.protocol, Listed) else _of_everyone
     doubts = require_shown("evaluate", far, _calibrating(subject.protocol, rates), see="the interval")
-    seen = (SEEN,) if trained_on == some.fingerprint else ()
+    count, images = subject.some.shared(trained_on), len(subject.some)
+    seen = (SEEN if count == images else PARTLY.format(count=count, images=images),) if count else ()
     return Evaluation(
         data=some.title,
         protocol=subject.protocol.title,

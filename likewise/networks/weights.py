@@ -7,7 +7,7 @@ preparation, which is also how a template says by which network it was made.
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from likewise.checks import refuse, require, require_choice
-from likewise.data import Preparation
+from likewise.data import Origin, Preparation
 from likewise.files import write_whole
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.resnet import BODIES, embedder
@@ -39,13 +39,17 @@ BUILDERS: dict[str, Callable[..., Network]] = {
 
 @dataclass(frozen=True)
 class Saved:
-    """A network from a file, ready to embed, and all that makes its embeddings what they are."""
+    """A network from a file, ready to embed, and all that makes its embeddings what they are.
+
+    trained_on: its training images, where they are known, also those of a network that training began with.
+    """
 
     network: Network
     name: str
     options: dict[str, Any]
     preparation: Preparation
     hash: str
+    trained_on: tuple[Origin, ...] = ()
 
 
 def build_network(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Network:
@@ -67,13 +71,21 @@ def build_network(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Ne
 
 
 def save_network(
-    network: Network, path: Path | str, *, name: str, options: Mapping[str, Any], preparation: Preparation
+    network: Network,
+    path: Path | str,
+    *,
+    name: str,
+    options: Mapping[str, Any],
+    preparation: Preparation,
+    trained_on: Sequence[Origin] = (),
 ) -> str:
     """Write a network of `build_network`; gives its hash. The file is whole or not there: it is renamed into place."""
     require_choice("save_network", "name", name, tuple(BUILDERS))
     tensors = network.state_dict()
     require_finite("save_network", tensors, f" of {str(path)!r}")
-    facts = {"name": name, "options": dict(options), "preparation": preparation.to_json()}
+    facts: dict[str, Any] = {"name": name, "options": dict(options), "preparation": preparation.to_json()}
+    if trained_on:
+        facts["trained_on"] = [origin._asdict() for origin in trained_on]
     found = weights_hash(tensors, facts)
     save_tensors(path, tensors, {"kind": "network", **facts, "hash": found})
     return found
@@ -90,7 +102,8 @@ def load_network(path: Path | str) -> Saved:
     network = build_network(facts["name"], facts["options"])
     put_weights("load_network", network, tensors, facts["name"])
     preparation = Preparation.from_json(facts["preparation"])
-    return Saved(network.eval(), facts["name"], facts["options"], preparation, found)
+    trained_on = tuple(Origin(**origin) for origin in facts.get("trained_on", ()))
+    return Saved(network.eval(), facts["name"], facts["options"], preparation, found, trained_on)
 
 
 def require_hash(where: str, path: Path | str, tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> str:

@@ -161,12 +161,18 @@ def fit(
     }
 
     def write(path: Path) -> str:
-        return ranks.once(lambda: _write(network, path, some, plan, options, preparation))
+        """The file of the network; gives its hash."""
+        if plan.objective == "classifier":
+            facts = {"classes": some.identities, "trained_on": some.fingerprint}
+            return save_classifier(network, path, name=plan.network, preparation=preparation, **facts)
+        seen = dict.fromkeys([*(start.trained_on if start else ()), some.origin])
+        facts = {"options": options, "trained_on": tuple(seen)}
+        return save_network(network, path, name=plan.network, preparation=preparation, **facts)
 
     def watched(record: Record) -> bool | None:
         if record.step + 1 in snapshots:
             require_sound(network, record.step)
-            write(beside(out, f"step-{record.step + 1}.safetensors"))
+            ranks.once(lambda: write(beside(out, f"step-{record.step + 1}.safetensors")))
         return any(ranks.all(bool(watch and watch(record))))
 
     course = Course(plan, objective, feed, out, settings, every, watched)
@@ -175,7 +181,7 @@ def fit(
             remove_dead_parts(out)
         trained = course.run(network, resume=resume)
         network.eval()
-        found = write(out) if trained.finished else None
+        found = ranks.once(lambda: write(out)) if trained.finished else None
     return Fitted(network, preparation, trained, found)
 
 
@@ -286,16 +292,6 @@ def joined(first: Trained, second: Trained, steps: int) -> Trained:
     later = [replace(record, step=record.step + steps) for record in second.records]
     skipped = dict.fromkeys([*first.skipped, *second.skipped])
     return Trained((*first.records, *later), second.finished, tuple(skipped))
-
-
-def _write(
-    network: Network, path: Path, some: Examples, plan: Plan, options: dict[str, Any], preparation: Preparation
-) -> str:
-    """The file of a trained network; gives its hash."""
-    if plan.objective == "classifier":
-        facts = {"classes": some.identities, "preparation": preparation, "trained_on": some.fingerprint}
-        return save_classifier(network, path, name=plan.network, **facts)
-    return save_network(network, path, name=plan.network, options=options, preparation=preparation)
 
 
 def beside(out: Path, end: str) -> Path:

@@ -191,11 +191,16 @@ def test_a_far_beyond_the_pairs_is_refused() -> None:
 
 def test_warnings_are_part_of_the_result() -> None:
     some = drawn_people(6, 2)
-    found = evaluate(Looking(), PREPARATION, some, protocol=Everyone(1), far=0.1, trained_on=some.fingerprint)
+    found = evaluate(Looking(), PREPARATION, some, protocol=Everyone(1), far=0.1, trained_on=[some.origin])
     seen, few = found.warnings
     assert seen == "These are the images that the network was trained on: the rates say nothing of other people."
     assert few == "evaluate: 60 different pairs are fewer than 30 / far, 300; see the interval."
     assert found.to_json()["warnings"] == [seen, few]
+    halves = some.take(range(6)), some.take(range(6, 12))
+    parts = [evaluate(Looking(), PREPARATION, half, far=0.3, trained_on=[halves[0].origin]) for half in halves]
+    assert [seen in part.warnings for part in parts] == [True, False]
+    part = evaluate(Looking(), PREPARATION, some, far=0.1, trained_on=[halves[0].origin])
+    assert part.warnings[0].startswith("The network was trained on 6 of these 12 images: the rates are too good")
     assert evaluate(Looking(), PREPARATION, drawn_people(40, 3), protocol=Everyone(1), far=0.1).warnings == ()
 
 
