@@ -112,15 +112,15 @@ class LinearState:
         memory = self.memory or Memory(None, None, new.part(0, 0), 0)
         near = self._near(length, new.keys.shape[3])
         prefix, rows = memory.read(near, self.features)
-        problem = Problem.fold(self.features, q, *(rows.then(new) if rows.length else new))
-        form = Form.features(problem)
-        form = form if near == 0 and self._window is None else form._replace(within=near + 1)
-        if form.within is None and ops.extends(self.features, q, new.keys, new.values, prefix) and not rows.length:
+        windowed = near > 0 or self._window is not None
+        if not windowed and not rows.length and ops.extends(self.features, q, new.keys, new.values, prefix):
             out, after = ops.extend(self.features, q, *new, prefix)
         else:
-            out, after = attend_causally(problem, prefix, form)
+            problem = Problem.fold(self.features, q, *(rows.then(new) if rows.length else new))
+            form = Form.features(problem)
+            out, after = attend_causally(problem, prefix, form._replace(within=near + 1) if windowed else form)
         # One position, or all when none is to be taken back, was just added as it would be here.
-        added = form.within is None and (self.lag == 0 or new.length == 1)
+        added = not windowed and (self.lag == 0 or new.length == 1)
         memory = memory.then(new, near, self.lag, self.features, after if added else None)
         return out, replace(self, length=length, memory=memory)
 

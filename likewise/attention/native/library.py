@@ -10,6 +10,7 @@ import torch  # first, so that the kernel shares its OpenMP threads
 from torch import Tensor
 
 FOLDER = Path(__file__).parent
+FIELDS = 63  # of the kernel's `Call`
 SETS = {16: "AVX-512", 8: "AVX2", 4: "portable"}
 
 
@@ -35,6 +36,7 @@ def load() -> Kernel:
         return Kernel(None, f"not usable: {error}")
     if source.exists() and hashlib.sha256(source.read_bytes()).hexdigest()[:16] != built_from:
         return Kernel(None, "built from another version of kernel.cpp: run `python hatch_build.py`")
+    assert functions.likewise_call_size() == 8 * FIELDS
     most = int(os.environ.get("LIKEWISE_LANES", "16"))
     return Kernel(functions, f"{SETS[functions.likewise_lanes(most)]}, as this processor has it")
 
@@ -68,7 +70,6 @@ def call(name: str, numbers: Numbers) -> None:
     """One of the kernel's functions with the fields of its `Call`, all of which have 8 bytes."""
     assert kernel.functions is not None
     fields = (ctypes.c_int64 * len(numbers))(*numbers)
-    assert ctypes.sizeof(fields) == kernel.functions.likewise_call_size()
     if getattr(kernel.functions, f"likewise_{name}")(fields):
         raise MemoryError("linear_attention: the kernel must have memory; got none.")
 
