@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from itertools import pairwise
+from types import ModuleType
 
 from likewise.claims import cells
 from likewise.claims.agreement import agreed
@@ -30,9 +32,27 @@ def sampling(claim: Claim) -> Finding | None:
     return decide(claim)
 
 
+def solving_soon(claim: Claim) -> Finding | None:
+    """Prove by z3 what it sees at once, before a search takes its time."""
+    return _z3().prove(claim)
+
+
+def solving(claim: Claim) -> Finding | None:
+    """Decide by z3 what nothing else decides."""
+    return _z3().decide(claim)
+
+
+def _z3() -> ModuleType:
+    """Loaded for the first claim that no proof decides."""
+    try:
+        return import_module("likewise.claims.smt.solving")
+    except ImportError as error:
+        raise Undecided(f"z3 might decide it, but does not load here: {error}") from None
+
+
 # Exact before approximate, proof before search, cheap before dear.
 PROOFS: tuple[Engine, ...] = (holes.decide, logic.decide, identities.decide, everywhere.decide)
-SEARCHES: tuple[Engine, ...] = (witnesses.decide, intervals.decide)
+SEARCHES: tuple[Engine, ...] = (solving_soon, witnesses.decide, intervals.decide, solving)
 IDENTITIES: tuple[Engine, ...] = (cited.decide, shapes.decide, *PROOFS, *SEARCHES)
 CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, sampling)
 MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, confined.decide)  # of the user, where it is allowed

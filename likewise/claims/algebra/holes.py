@@ -32,7 +32,7 @@ def decide(claim: Claim) -> Finding | None:
             at = asked.complete(values, lengths)
             if not admissible(asked, at):
                 continue
-            seen = _seen(asked, at)
+            seen = undefined_side(asked, at)
         except (Undecided, ArithmeticError, IndexError):
             continue
         if seen:
@@ -42,7 +42,7 @@ def decide(claim: Claim) -> Finding | None:
     return None
 
 
-def _seen(asked: Question, at: Coordinates) -> str:
+def undefined_side(asked: Question, at: Coordinates) -> str:
     """`x - 5 over 0 is undefined, the other side is 3`, if exactly one side of an == has no value here."""
     for left, comparison, right in zip(asked.chain.terms, asked.chain.comparisons, asked.chain.terms[1:], strict=False):
         if comparison == "==":
