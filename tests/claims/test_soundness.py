@@ -291,7 +291,7 @@ def test_a_tower_of_powers_is_answered_at_once(text: str) -> None:
 
 
 def test_a_search_has_seen_all_its_points() -> None:
-    text = "given: x in R\nassume: x > 0{more}\nassert: sqrt(1 + 2*sqrt(x) + x) == 1 + sqrt(x)"
+    text = "given: x in R\nassume: x > 0{more}\nassert: sqrt(1 + 2*exp(sqrt(x)) + exp(2*sqrt(x))) == 1 + exp(sqrt(x))"
     assert decide(parse(text.format(more=""))).grade == "searched"
     assert decide(parse(text.format(more="; x > 100; x < 101"))).verdict == "inconclusive"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 import z3
@@ -11,13 +11,14 @@ import z3
 from likewise.claims import arrays
 from likewise.claims.arrays import Array
 from likewise.claims.language.claim import Between, Claim, Compares, Integers, OneOf, Reals, Tolerance, Variable
-from likewise.claims.language.tree import Chain, Comparison, Name, Node, Number, names
+from likewise.claims.language.tree import Binary, Call, Chain, Comparison, Name, Node, Number, children, names
 from likewise.claims.reader import Reader
 from likewise.claims.smt.gram import Axis, Combination, GramReader, compared_in_length
 from likewise.claims.smt.terms import Fact, Side, Term, Terms, compared, real, require_numbers
 from likewise.claims.verdict import Undecided
 
 ENTRIES = 40  # of all arrays of a claim
+DEGREE = 32  # of a side
 
 
 @dataclass
@@ -58,6 +59,9 @@ def dims(each: Variable) -> tuple[Node, ...]:
 def problem(claim: Claim, lengths: Mapping[str, int] | None = None) -> Problem:
     """The claim entry by entry with sizes of these lengths; None: for every length, by inner products."""
     assert isinstance(claim.relation, Compares)
+    chains = (claim.relation.chain, *claim.assumptions)
+    if max(_degree(term) for chain in chains for term in chain.terms) > DEGREE:
+        raise Undecided(f"z3 is not asked about degrees above {DEGREE}")
     found, terms = Problem(), Terms()
     values: dict[str, Array] = {}
     used = _used_names(claim)
@@ -92,6 +96,23 @@ def problem(claim: Claim, lengths: Mapping[str, int] | None = None) -> Problem:
             found.symbols[axis.name] = [z3.Int(axis.name)]
             found.products.append(z3.Int(axis.name) >= 1)
     return found
+
+
+def _degree(node: Node) -> int:
+    """At most the degree of an expression in its names, where a quotient counts as a product."""
+    inner = [_degree(child) for child in children(node)]
+    match node:
+        case Name():
+            return 1
+        case Binary("^", _, Number(value)):
+            return inner[0] * max(1, ceil(abs(value)))
+        case Binary("*" | "/" | "@", _, _) | Call("dot" | "outer", _):
+            return sum(inner)
+        case Call("sqnorm" | "norm" | "pairs", _):
+            return 2 * inner[0]
+        case Call("einsum", _):
+            return sum(inner)
+    return max(inner, default=0)
 
 
 def _variable(found: Problem, each: Variable, values: Mapping[str, Array], lengths: Mapping[str, int] | None) -> Array:
