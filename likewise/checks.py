@@ -40,6 +40,15 @@ def require_count(where: str, name: str, value: object, *, least: int = 1) -> No
     require(whole and value >= least, where, name, f"be a whole number of at least {least}", repr(value))
 
 
+def require_number(where: str, name: str, value: object, *, least: float | None = None) -> None:
+    """Refuse anything but a finite number above 0, or from `least` on, if that is given."""
+    try:
+        holds = bool((value > 0 if least is None else least <= value) and value < float("inf"))  # ty: ignore[unsupported-operator]
+    except (TypeError, ValueError, RuntimeError):  # a word, an array, a tensor of several numbers
+        holds = False
+    require(holds, where, name, "be a positive number" if least is None else f"be at least {least:g}", repr(value))
+
+
 def require_choice(where: str, name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse a word that is not one of the choices; a typo never means "the default"."""
     require(value in choices, where, name, f"be one of {', '.join(map(repr, choices))}", repr(value))

@@ -23,6 +23,8 @@ from likewise import checks, cli
 from likewise.checks import MissingPackage
 from likewise.cli import terminal
 from likewise.cli.attention import FeatureName
+from likewise.data import Preparation
+from likewise.networks import build_network, save_network
 from tests.house.guards import ROOT
 
 
@@ -214,6 +216,44 @@ def test_small_work_takes_one_thread_unless_asked(
     small = importlib.import_module("likewise.cli.train").small_training
     chosen = [small({"data": "digits", "network": network}) for network in ("resnet8", "nns2", None)]
     assert chosen == [True, False, False]
+
+
+def test_small_networks_and_small_tensors_take_one_thread(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[int] = []
+
+    def note(*args: object, **options: object) -> None:
+        seen.append(torch.get_num_threads())
+        raise ValueError("enough")
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("likewise.evaluation.run_evaluation_job", note)
+    monkeypatch.setattr("likewise.attention.compare_random", note)
+    monkeypatch.setattr("likewise.attention.diagnosing.diagnose_file", note)
+    for name, options in (("resnet8", {"channels": 1, "embedding_dim": 3}), ("nns2", {"embedding_dim": 3})):
+        preparation = Preparation((8, 8), 1) if name == "resnet8" else Preparation((140, 140), 3)
+        network = build_network(name, options)
+        save_network(network, tmp_path / name, name=name, options=options, preparation=preparation)
+    (tmp_path / "small").write_bytes(b"0" * 2**20)
+    (tmp_path / "large").write_bytes(b"0" * (2**20 + 1))
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        for command in (
+            f"evaluate {tmp_path}/resnet8 digits",
+            f"evaluate {tmp_path}/nns2 digits",
+            f"evaluate {tmp_path}/none digits",
+            f"evaluate {tmp_path}/resnet8 {tmp_path}",
+            "attention --length 512",
+            "attention --length 513",
+            f"attention diagnose {tmp_path}/small",
+            f"attention diagnose {tmp_path}/large",
+        ):
+            assert run(*command.split()) == 2
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1, 3, 3, 3, 1, 3, 1, 3]
 
 
 def test_work_that_waited_for_the_machine_says_so(

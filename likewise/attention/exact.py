@@ -1,6 +1,5 @@
 """Softmax, argmax and any-kernel attention: they build the T x S weights; the fast forms are held against them."""
 
-import math
 from typing import Any, NamedTuple
 
 import torch
@@ -10,7 +9,7 @@ from torch.nn import functional
 
 from likewise.attention.kernels import Exponential, SimilarityKernel
 from likewise.attention.masks import Structure, check_pair_mask, check_structure, check_tensors, hide, visible
-from likewise.checks import refuse, require
+from likewise.checks import refuse, require, require_number
 from likewise.similarity import products, wide
 
 
@@ -44,7 +43,8 @@ def softmax_attention(
     """
     where = "softmax_attention"
     check_tensors(where, q, k, v)
-    require(scale is None or 0 < scale < math.inf, where, "scale", "be a positive number", scale)
+    if scale is not None:
+        require_number(where, "scale", scale)
     kernel = Exponential(scale)
     require(0 <= dropout < 1, where, "dropout", "be at least 0 and below 1", dropout)
     structure = Structure(causal, mask, sequence_ids, prefix_lengths, block_size)

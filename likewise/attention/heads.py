@@ -1,6 +1,5 @@
 """Multi-head, grouped and multi-query attention around any of the room's forms, and decoding one position at a time."""
 
-import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -14,7 +13,7 @@ from likewise.attention.kernels import SimilarityKernel
 from likewise.attention.linear import linear_attention
 from likewise.attention.masks import Structure, check_key_mask
 from likewise.attention.state import LinearState
-from likewise.checks import require, require_count
+from likewise.checks import require, require_count, require_number
 
 Cache = KeyValueCache | LinearState
 
@@ -67,7 +66,8 @@ class Softmax(Attend):
 
     def __init__(self, *, scale: float | None = None, dropout: float = 0.0) -> None:
         super().__init__()
-        require(scale is None or 0 < scale < math.inf, "Softmax", "scale", "be a positive number", scale)
+        if scale is not None:
+            require_number("Softmax", "scale", scale)
         require(0 <= dropout < 1, "Softmax", "dropout", "be at least 0 and below 1", dropout)
         self.scale, self.dropout = scale, dropout
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from likewise.checks import require, require_count
+from likewise.checks import require_count, require_number
 from likewise.similarity import products, squared_distances
 
 
@@ -43,9 +43,8 @@ class Exponential(SimilarityKernel):
     positive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require(
-            self.scale is None or 0 < self.scale < math.inf, "Exponential", "scale", "be a positive number", self.scale
-        )
+        if self.scale is not None:
+            require_number("Exponential", "scale", self.scale)
 
     def scale_for(self, key_dim: int) -> float:
         """The factor in front of q.k for keys of this width."""
@@ -77,13 +76,8 @@ class Gaussian(SimilarityKernel):
     positive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require(
-            self.variance is None or 0 < self.variance < math.inf,
-            "Gaussian",
-            "variance",
-            "be a positive number",
-            self.variance,
-        )
+        if self.variance is not None:
+            require_number("Gaussian", "variance", self.variance)
 
     def variance_for(self, key_dim: int) -> float:
         """The squared width of the bell for keys of this width."""
@@ -110,7 +104,7 @@ class Polynomial(SimilarityKernel):
     def __post_init__(self) -> None:
         require_count("Polynomial", "degree", self.degree)
         # A negative constant gives a kernel that is no inner product of features.
-        require(0 <= self.constant < math.inf, "Polynomial", "constant", "be at least 0", self.constant)
+        require_number("Polynomial", "constant", self.constant, least=0)
 
     def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
         return (products(q, k) + self.constant) ** self.degree
@@ -128,9 +122,8 @@ class Truncated(SimilarityKernel):
     positive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require(
-            self.scale is None or 0 < self.scale < math.inf, "Truncated", "scale", "be a positive number", self.scale
-        )
+        if self.scale is not None:
+            require_number("Truncated", "scale", self.scale)
 
     def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
         s = Exponential(self.scale).log(q, k)

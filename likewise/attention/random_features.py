@@ -55,6 +55,8 @@ class RandomFeatures(FeatureMap):
         self._draw(generator)
 
     def _draw(self, generator: Generator | None) -> None:
+        right = generator is None or isinstance(generator, Generator)
+        require(right, type(self).__name__, "generator", "be a torch.Generator", repr(generator))
         drawn = draw_frequencies(self.kv_heads, self.rows, self.key_dim or 0, sampler=self.sampler, generator=generator)
         # float32 whatever the module's dtype: what is saved and loaded again is what was drawn.
         self.frequencies = (drawn * self.deviation).float().to(self.frequencies)

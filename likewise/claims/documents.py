@@ -92,8 +92,23 @@ READERS = {
 }
 
 
+def text_at(name: str) -> str:
+    """The text of a file, or of standard input for "-"."""
+    if name == "-":
+        return text_of(sys.stdin.buffer, "stdin")
+    require(Path(name).exists(), "check", "file", "exist", name)
+    require_regular(Path(name))
+    with Path(name).open("rb") as file:
+        return text_of(file, name)
+
+
 def claims_at(name: str) -> list[Stated]:
-    """The claims of the file of that name, or else of the module; if there is none, one that says so."""
+    """The claims of the file of that name, of Markdown on standard input for "-", or else of the module.
+
+    If there is none, one that says so.
+    """
+    if name == "-":
+        return or_nothing(markdown_claims(text_at(name), file=name), name)
     path = Path(name)
     return or_nothing(file_claims(path) if path.exists() else module_claims(name), name)
 

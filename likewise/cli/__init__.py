@@ -19,7 +19,7 @@ from likewise.cli.attention import attention_app
 from likewise.cli.check import CHECK_EXAMPLES, check
 from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
 from likewise.cli.depth import DEPTH_EXAMPLES, depth
-from likewise.cli.evaluate import EVALUATE_EXAMPLES, evaluate
+from likewise.cli.evaluate import EVALUATE_EXAMPLES, evaluate, small_evaluation
 from likewise.cli.exits import EXITS_EXAMPLES, exits
 from likewise.cli.mcp import MCP_EXAMPLES, mcp
 from likewise.cli.terminal import Json, examples, progress_bar, small_images, verb
@@ -82,7 +82,7 @@ app.add_typer(attention_app, name="attention")
 app.command(epilog=ABOUT_EXAMPLES)(about)
 app.command(epilog=CHECK_EXAMPLES)(verb(check, page="annotate"))
 app.command(epilog=TRAIN_EXAMPLES)(verb(train, small=small_training))
-app.command(epilog=EVALUATE_EXAMPLES)(verb(evaluate, page="out"))
+app.command(epilog=EVALUATE_EXAMPLES)(verb(evaluate, page="out", small=small_evaluation))
 app.command(epilog=DEPTH_EXAMPLES)(verb(depth, page="out", small=small_images))
 app.command(epilog=EXITS_EXAMPLES)(verb(exits, page="out", small=small_images))
 app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(verb(show_cost))

@@ -1,5 +1,6 @@
 """`likewise attention`: a linear form beside its kernel and softmax, and what replacing softmax costs a head."""
 
+import functools
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,21 @@ from likewise.cli.terminal import Context, Json, examples, progress_bar, verb
 
 FeatureName = Literal["elu", "relu", "quadratic", "taylor", "fourier", "softmax-fourier", "positive", "hyperbolic"]
 
+SMALL_PRODUCTS = 2**27  # multiply-adds of 10 ms on a core: a thread that waits for another waits as long
+SMALL_FILE = 2**20  # bytes: q, k and v of 8 heads of width 64 at 170 positions
+
 attention_app = typer.Typer(pretty_exceptions_enable=False)
+
+
+def small_comparison(options: dict[str, Any]) -> bool:
+    """Whether the largest product of a comparison is so small that more threads would only wait for each other."""
+    wide = max(options["length"], options["width"])
+    return options["heads"] * options["length"] * wide * options["key_dim"] <= SMALL_PRODUCTS
+
+
+def small_tensors(options: dict[str, Any]) -> bool:
+    """The same of the tensors of a file."""
+    return options["file"].is_file() and options["file"].stat().st_size <= SMALL_FILE
 
 
 @attention_app.callback(
@@ -23,7 +38,7 @@ attention_app = typer.Typer(pretty_exceptions_enable=False)
         "likewise attention diagnose layer.safetensors --causal --picture heads.svg",
     ),
 )
-@verb
+@functools.partial(verb, small=small_comparison)
 def attention(
     context: Context,
     features: Annotated[FeatureName, typer.Option(help="Feature map of the linear form.")] = "elu",
@@ -93,7 +108,7 @@ def _refuse_lost_options(context: Context) -> None:
         "likewise attention diagnose layer.safetensors --exact-within 128 --json",
     ),
 )
-@verb
+@functools.partial(verb, small=small_tensors)
 def diagnose_heads(
     file: Annotated[Path, typer.Argument(help="Tensors q, k, v: (batch,) heads, positions, width; and perhaps mask.")],
     causal: Annotated[bool, typer.Option("--causal", help="A position sees itself and what came before.")] = False,

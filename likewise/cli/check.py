@@ -1,7 +1,6 @@
 """`likewise check`: the claims of files, each with its verdict; the exit code says whether all are as expected."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,11 +51,15 @@ def check(
     _require_options(files, as_json=as_json, as_sarif=as_sarif, annotate=annotate, catalogue=catalogue)
     seconds = _seconds(budget)
     from likewise.claims.checking import check_claims
-    from likewise.claims.documents import markdown_claims
+    from likewise.claims.documents import claims_at, markdown_claims, text_at
     from likewise.claims.stated import or_nothing
+    from likewise.programs.rows import catalogue_claims
 
-    text = _markdown(files[0]) if annotate is not None else ""
-    stated = or_nothing(markdown_claims(text, file=files[0]), files[0]) if annotate else _stated(files, catalogue)
+    text = text_at(files[0]) if annotate else ""
+    if annotate:
+        stated = or_nothing(markdown_claims(text, file=files[0]), files[0])
+    else:
+        stated = catalogue_claims() if catalogue else [claim for file in files for claim in claims_at(file)]
     with progress_bar() as progress:
         verdicts = check_claims(stated, seed=seed, budget=seconds, allow_code=allow_code, progress=progress)
     if annotate is not None:
@@ -108,31 +111,6 @@ def _seconds(budget: str | None) -> float | None:
     if not 0 < seconds < float("inf"):
         refuse("check", "--budget", "be seconds above 0, as in 5s", budget)
     return seconds
-
-
-def _stated(files: list[str], catalogue: bool) -> "list[Stated]":
-    from likewise.claims.documents import claims_at, markdown_claims
-    from likewise.claims.stated import or_nothing
-    from likewise.programs.rows import catalogue_claims
-
-    if catalogue:
-        return catalogue_claims()
-    found = [
-        or_nothing(markdown_claims(_markdown(file), file=file), file) if file == "-" else claims_at(file)
-        for file in files
-    ]
-    return [claim for claims in found for claim in claims]
-
-
-def _markdown(file: str) -> str:
-    from likewise.claims.documents import require_regular, text_of
-
-    if file == "-":
-        return text_of(sys.stdin.buffer, "stdin")
-    require(Path(file).exists(), "check", "file", "exist", file)
-    require_regular(Path(file))
-    with Path(file).open("rb") as opened:
-        return text_of(opened, file)
 
 
 def _plain(stated: "list[Stated]", verdicts: "list[Verdict]", catalogue: bool) -> Any:

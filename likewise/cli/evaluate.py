@@ -5,12 +5,12 @@ import math
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from likewise.checks import require_package
-from likewise.cli.terminal import Json, examples, progress_bar
+from likewise.cli.terminal import Json, examples, progress_bar, small_images
 from likewise.cli.train import STOPPED, interruptible
 from likewise.text import aligned
 
@@ -107,6 +107,15 @@ def evaluate(
     _show(result, out, as_json)
     if not result.finished:
         raise typer.Exit(STOPPED)
+
+
+def small_evaluation(options: dict[str, Any]) -> bool:
+    """Whether images stay small, as in training: those of the paper's networks are enlarged to their size."""
+    if not small_images(options):
+        return False
+    from likewise.networks.weights import name_in_file
+
+    return (name_in_file(options["model"]) or "").startswith("resnet")
 
 
 def _require_page(out: Path | None) -> None:

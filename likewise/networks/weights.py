@@ -106,6 +106,15 @@ def load_network(path: Path | str) -> Saved:
     return Saved(network.eval(), facts["name"], facts["options"], preparation, found, trained_on)
 
 
+def name_in_file(path: Path | str) -> str | None:
+    """The network's name from the header of a file, which alone is read; None if it is no file of ours."""
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            return json.loads((file.metadata() or {}).get(KEY, "{}")).get("name")
+    except (OSError, ValueError, safetensors.SafetensorError):
+        return None
+
+
 def require_hash(where: str, path: Path | str, tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> str:
     """The hash that a file has of itself, taken out of its facts with its kind; a file that was changed is refused."""
     found = facts.pop("hash", "")

@@ -199,6 +199,11 @@ def test_kernels_with_the_same_parameters_are_equal() -> None:
         (lambda: Truncated(-1.0), "Truncated: scale must be a positive number; got -1.0."),
         (lambda: Polynomial(0), "Polynomial: degree must be a whole number of at least 1; got 0."),
         (lambda: Polynomial(2, -0.5), "Polynomial: constant must be at least 0; got -0.5."),
+        (lambda: Exponential("a"), "Exponential: scale must be a positive number; got 'a'."),  # ty: ignore[invalid-argument-type]
+        (lambda: Gaussian([2.0]), "Gaussian: variance must be a positive number; got [2.0]."),  # ty: ignore[invalid-argument-type]
+        (lambda: Truncated("1"), "Truncated: scale must be a positive number; got '1'."),  # ty: ignore[invalid-argument-type]
+        (lambda: Polynomial("x"), "Polynomial: degree must be a whole number of at least 1; got 'x'."),  # ty: ignore[invalid-argument-type]
+        (lambda: Polynomial(2, None), "Polynomial: constant must be at least 0; got None."),  # ty: ignore[invalid-argument-type]
     ],
 )
 def test_kernels_refuse_wrong_parameters(make: Callable[[], SimilarityKernel], message: str) -> None:

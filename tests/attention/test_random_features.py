@@ -368,6 +368,9 @@ def test_logarithms_stay_finite_where_features_overflow(name: str) -> None:
         (lambda: Hyperbolic(2, num_features=7), "Hyperbolic: num_features must be even; got 7."),
         (lambda: Fourier(2, variance=0.0), "Gaussian: variance must be a positive number; got 0.0."),
         (lambda: SoftmaxFourier(2, scale=-1.0), "Exponential: scale must be a positive number; got -1.0."),
+        (lambda: Fourier(2, variance="a"), "Gaussian: variance must be a positive number; got 'a'."),  # ty: ignore[invalid-argument-type]
+        (lambda: Fourier(8, generator=3), "Fourier: generator must be a torch.Generator; got 3."),  # ty: ignore[invalid-argument-type]
+        (lambda: Positive(8).redraw("a"), "Positive: generator must be a torch.Generator; got 'a'."),  # ty: ignore[invalid-argument-type]
     ],
 )
 def test_maps_refuse_wrong_parameters(make: Callable[[], FeatureMap], message: str) -> None:
