@@ -22,6 +22,10 @@ from tests.claims.attacks import UNDECIDED, UNPARSED
 TELLING = ("open", "exec", "compile", "import", "os.", "subprocess.", "socket.", "ctypes.", "shutil.", "object.")
 seen = []
 
+def telling(event, arguments):
+    handle = event == "ctypes.cdata/buffer" and arguments[1] == 8  # z3 copies a handle of its own
+    return event.startswith(TELLING) and not handle
+
 def attempt(text):
     try:
         decide(parse(text + "\\nbudget: 0.3s" if "budget" not in text else text))
@@ -34,7 +38,7 @@ TEXTS = [text for text in UNPARSED + UNDECIDED if "of:" not in text and "run(" n
 TEXTS = [text for text in TEXTS if len(text) < 300]
 for text in TEXTS:  # what engines load when they are first asked is loaded
     attempt(text)
-sys.addaudithook(lambda event, arguments: seen.append((event, arguments)) if event.startswith(TELLING) else None)
+sys.addaudithook(lambda event, arguments: seen.append((event, arguments)) if telling(event, arguments) else None)
 for text in TEXTS:
     attempt(text)
 print(len(TEXTS), "texts;", [(event, str(arguments)[:80]) for event, arguments in seen])
