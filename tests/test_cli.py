@@ -137,8 +137,7 @@ def test_tour_prints_where_the_report_is(
         (
             ModuleNotFoundError("No module named 'torch'", name="torch.nn"),
             1,
-            "likewise: this command: torch must be installed; got no such package."
-            " Try: pip install 'likewise[torch]'\n",
+            "likewise: tour: torch must be installed; got no such package. Try: pip install 'likewise[torch]'\n",
         ),
     ],
 )

@@ -1,5 +1,10 @@
 """Attention: q, k, v -> values. Exact, by features, causal, streaming: the same function, computed differently."""
 
+# ruff: noqa: E402  without torch, this is the first line that fails
+from likewise.checks import require_package
+
+require_package("likewise.attention", "torch")
+
 from likewise.attention.cache import KeyValueCache
 from likewise.attention.comparison import Comparison, compare, compare_random
 from likewise.attention.diagnosing import diagnose

@@ -7,6 +7,7 @@ wrong usage.
 import json
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, NoReturn, TextIO
 
@@ -46,13 +47,16 @@ def main(arguments: list[str] | None = None) -> None:
             app(arguments, prog_name="likewise")
     except ValueError as error:
         _exit(2, error)
-    except MissingPackage as error:
-        _exit(1, error)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        _exit(1, MissingPackage("this command", package))
+        if EXTRAS[package][1] == "torch" and find_spec("torch") is None:
+            package = "torch"  # the one that people know, whatever was asked for first
+        elif isinstance(error, MissingPackage):
+            _exit(1, error)
+        verb = (sys.argv[1:] if arguments is None else arguments)[0]
+        _exit(1, MissingPackage(verb, package))
     except OSError as error:
         _exit(1, error)
 

@@ -1,5 +1,10 @@
 """Files to batches: folders of identities, LFW, the MNIST family, CIFAR-10 and scikit-learn's digits."""
 
+# ruff: noqa: E402  without torch, this is the first line that fails
+from likewise.checks import require_package
+
+require_package("likewise.data", "torch")
+
 from likewise.data.arrays import cifar10, digits, idx
 from likewise.data.batches import Augmentation, Batch, Batches, Preparation, Shuffled, held, in_order
 from likewise.data.examples import Examples, Origin, Skipped, Source, Stored, examples

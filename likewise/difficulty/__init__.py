@@ -1,5 +1,10 @@
 """Network and examples -> how early each example is settled."""
 
+# ruff: noqa: E402  without torch, this is the first line that fails
+from likewise.checks import require_package
+
+require_package("likewise.difficulty", "torch")
+
 from likewise.difficulty.consistency import QUADRANTS, Consistency, Quadrants, depth_consistency, quadrants
 from likewise.difficulty.depth import iteration_learned, last_run_start, plan_depth, prediction_depth
 from likewise.difficulty.export import depth_csv, depth_json, read_depth, write_depth

@@ -1,5 +1,10 @@
 """A network and images that it has not seen -> how well it tells people apart, and what that rests on."""
 
+# ruff: noqa: E402  without torch, this is the first line that fails
+from likewise.checks import require_package
+
+require_package("likewise.evaluation", "torch")
+
 from likewise.evaluation.budgets import held_out, plan_of, share_of, table5, table6
 from likewise.evaluation.evaluating import evaluate
 from likewise.evaluation.jobs import EvaluationJob, EvaluationResult, run_evaluation_job

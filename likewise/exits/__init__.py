@@ -1,5 +1,10 @@
 """Where to stop, at what risk and what saving: heads on the way, and examples that leave when they are settled."""
 
+# ruff: noqa: E402  without torch, this is the first line that fails
+from likewise.checks import require_package
+
+require_package("likewise.exits", "torch")
+
 from likewise.exits.criteria import (
     ClassMeans,
     Criterion,

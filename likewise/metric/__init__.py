@@ -1,5 +1,10 @@
 """Metric learning: embeddings and labels in, losses and rates out."""
 
+# ruff: noqa: E402  without torch, this is the first line that fails
+from likewise.checks import require_package
+
+require_package("likewise.metric", "torch")
+
 from likewise.metric.all_pairs import AllPairs, all_pairs
 from likewise.metric.batch_all import batch_all_loss
 from likewise.metric.bootstrap import Bootstrapped, bootstrap_threshold

@@ -1,5 +1,10 @@
 """Images or tokens to embeddings, with named segments; attention is a part that can be looked at and replaced."""
 
+# ruff: noqa: E402  without torch, this is the first line that fails
+from likewise.checks import require_package
+
+require_package("likewise.networks", "torch")
+
 from likewise.networks.attends import Captured, Recorder, attentions, capture, with_attends
 from likewise.networks.classifiers import (
     Classifier,

@@ -1,5 +1,10 @@
 """Network + objective + data -> trained network: one loop, exact resume, gradients of large batches in small memory."""
 
+# ruff: noqa: E402  without torch, this is the first line that fails
+from likewise.checks import require_package
+
+require_package("likewise.training", "torch")
+
 from likewise.training.caching import backward_in_chunks
 from likewise.training.checkpoints import Record, checkpoint_settings, read_records
 from likewise.training.embedding import Embedded, embed_examples

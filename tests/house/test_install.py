@@ -106,7 +106,9 @@ def test_a_method_says_what_it_needs(empty: Path, command: list[str]) -> None:
     done = run(empty, "likewise", *command)
     assert (done.returncode, done.stdout) == (1, "")
     [line] = done.stderr.splitlines()
-    assert line.endswith("must be installed; got no such package. Try: pip install 'likewise[torch]'")
+    assert line == (
+        f"likewise: {command[0]}: torch must be installed; got no such package. Try: pip install 'likewise[torch]'"
+    )
 
 
 def test_help_needs_no_torch(empty: Path) -> None:

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.house import guards
+
 HEAVY = {"torch", "numpy", "scipy", "sklearn", "matplotlib", "jinja2", "jaxtyping", "safetensors", "mcp", "yaml"}
 HELP_SECONDS = 0.5
 CLAIMS_SECONDS, CLAIMS_MODULES = 0.3, 250  # twice what was measured: 0.1 s and 135 modules, Python's own included
@@ -61,3 +63,19 @@ def best_seconds(command: list[str], *, enough: float, runs: int = 10) -> float:
         if best < enough:
             break
     return best
+
+
+def test_without_torch_a_module_of_methods_says_what_to_install() -> None:
+    modules = [name for name in guards.METHODS if (guards.PACKAGE / name / "__init__.py").exists()]
+    code = f"""
+import importlib, sys
+sys.modules["torch"] = None
+for name in {modules}:
+    try:
+        importlib.import_module("likewise." + name)
+    except ImportError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rule = "torch must be installed; got no such package. Try: pip install 'likewise[torch]'"
+    assert done.stdout.splitlines() == [f"likewise.{name}: {rule}" for name in modules]

@@ -1,14 +1,15 @@
 """The page: whole, self-contained, true to the results, and written at once or not at all."""
 
 import importlib
+import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
-import torch
 
 from likewise import checks
 from likewise.files import write_whole
@@ -16,25 +17,10 @@ from likewise.reports.charts import Axis, Mark, Panel, Rule, Trace, draw, draw_a
 from likewise.tour.agreement import Check
 from likewise.tour.combinations import BASELINE
 from likewise.tour.figures import image_figure
-from likewise.tour.learning import Text
 from likewise.tour.real_attention import Subject
-from likewise.tour.tour import Plan, Tour, render_tour, take_tour, write_tour
-from tests.tour.plans import FEW, FEW_DIGITS, TINY
+from likewise.tour.tour import Tour, render_tour, write_tour
+from tests.tour.stored import PATH, SMALL, encoded, measured_tour, shape, stored_tour
 
-pytestmark = pytest.mark.slow  # all but a few look at one tour, which takes long
-
-SMALL = Plan(
-    widths=(8, 32),
-    draws=2,
-    lengths=(32, 64),
-    contexts=(16, 32),
-    allowance=5.0,
-    real=TINY,
-    embeddings=FEW,
-    settling=FEW_DIGITS,
-    topics="d",
-    seed=3,
-)
 SECTIONS = ["identities", "approximation", "scaling", "decoding", "real", "embeddings", "settling", "statements"]
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -73,14 +59,7 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def tour() -> Tour:
-    seen: list[float] = []
-    text = Text(torch.arange(97) % 83, torch.arange(53) % 83, files=7)
-    with pytest.MonkeyPatch.context() as patch:  # the library's own text takes seconds to read
-        patch.setattr("likewise.tour.real_attention.library_text", lambda: text)
-        result = take_tour(lambda done, doing: seen.append(done), plan=SMALL)
-    assert seen == sorted(seen)
-    assert (seen[0], seen[-1]) == (0.0, 1.0)
-    return result
+    return stored_tour()
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +76,26 @@ def test_false_statements_stand_in_words_beside_their_claims(tour: Tour, text: s
         assert len(said) > 20
         assert escape(said) in html.replace("&#39;", "&#x27;").replace("&#34;", "&quot;")
         assert html.index('class="words"') < html.index("<code>")
+
+
+@pytest.mark.full
+def test_a_measured_tour_is_made_like_the_stored_one_and_shown(tour: Tour) -> None:
+    seen: list[float] = []
+    measured = measured_tour(lambda done, doing: seen.append(done))
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == (0.0, 1.0)
+    assert set(measured.took) == set(SECTIONS)
+    stale = "results changed: run `python -m tests.tour.stored`"
+    assert {name for name, each in _shapes(measured).items() if each != _shapes(tour)[name]} == set(), stale
+    assert Reader(render_tour(measured)).complaints == []
+
+
+def _shapes(tour: Tour) -> dict[str, Any]:
+    return {each.name: shape(encoded(getattr(tour, each.name))) for each in fields(tour)}
+
+
+def test_what_is_stored_comes_back(tour: Tour) -> None:
+    assert json.loads(PATH.read_text(encoding="utf-8")) == encoded(tour)
 
 
 def test_tags_are_balanced_and_ids_unique(text: str) -> None:
@@ -247,6 +246,7 @@ def test_the_tour_is_written_where_it_was_asked_for(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_an_interrupted_tour_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     def interrupt(done: float, doing: str) -> None:
         if done > 0.05:
