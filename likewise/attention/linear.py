@@ -89,6 +89,31 @@ def linear_attention(
     return out.masked_fill(broken & awake, torch.nan)
 
 
+def recurrent_attention(
+    q: Float[Tensor, "B H T K"], k: Float[Tensor, "B G T K"], v: Float[Tensor, "B G T V"], *, features: FeatureMap
+) -> Float[Tensor, "B H T V"]:
+    """Causal linear attention as the paper writes it, one position after another: slow, and what the others compute.
+
+        S_t = S_{t-1} + phi(k_t)' v_t,    Z_t = Z_{t-1} + phi(k_t)',    O_t = phi(q_t) S_t / (phi(q_t) Z_t)
+
+    Paper: Katharopoulos et al. 2020, equations 16 to 20. Nothing guards against overflow: read it, run the fast form.
+    """
+    heads = q.shape[1]
+    phi_q_BHTF, phi_k_BGTF = features.queries(q), features.keys(k)
+    phi_k_BHTF = phi_k_BGTF.repeat_interleave(heads // k.shape[1], dim=1)
+    v_BHTV = v.repeat_interleave(heads // v.shape[1], dim=1)
+    sum_kv_BHFV = torch.zeros_like(phi_k_BHTF[:, :, :1].mT * v_BHTV[:, :, :1])
+    sum_k_BHF = torch.zeros_like(phi_k_BHTF[:, :, 0])
+    out = []
+    for t in range(q.shape[2]):
+        sum_kv_BHFV = sum_kv_BHFV + phi_k_BHTF[:, :, t, :, None] * v_BHTV[:, :, t, None, :]
+        sum_k_BHF = sum_k_BHF + phi_k_BHTF[:, :, t]
+        numerator = torch.einsum("bhf,bhfv->bhv", phi_q_BHTF[:, :, t], sum_kv_BHFV)
+        denominator = torch.einsum("bhf,bhf->bh", phi_q_BHTF[:, :, t], sum_k_BHF)
+        out.append(numerator / denominator[..., None])
+    return torch.stack(out, dim=2)
+
+
 def _attend(
     features: FeatureMap,
     q: Tensor,

@@ -20,6 +20,7 @@ from likewise.attention import (
     Scaled,
     linear_attention,
 )
+from likewise.attention.linear import recurrent_attention
 from tests.attention import brute
 from tests.attention.drawing import SMALL, Sizes, assert_same, both, draw, seeded, wild_rows, with_gradients
 from tests.tolerance import assert_close
@@ -36,6 +37,18 @@ def test_few_rows_are_too_wild_to_compare(name: str, causal: bool) -> None:
     features = brute.MAPS[name].make(5, 3, seeded(3))
     wild = wild_rows(name, features, draw(Sizes(), seeded(4), size=SMALL), {"causal": causal})
     assert wild.double().mean() < (0.1 if name in brute.SIGNED else 1e-9)
+
+
+@EVERY_MAP
+def test_linear_is_the_plain_recurrence(name: str) -> None:
+    sizes = Sizes()._replace(S=Sizes().T)
+    inputs = draw(sizes, seeded(6), size=SMALL)
+    features = brute.MAPS[name].make(sizes.K, 1, seeded(5))
+    plain = recurrent_attention(*inputs, features=features)
+    fast = linear_attention(*inputs, features=features, causal=True)
+    seen = plain.isfinite()  # a ReLU may leave nothing to divide by: 0 in the fast form
+    assert_close(fast[seen], plain[seen])
+    assert seen.double().mean() > 0.9
 
 
 @pytest.mark.slow
