@@ -113,14 +113,16 @@ class LinearState:
         near = self._near(length, new.keys.shape[3])
         prefix, rows = memory.read(near, self.features)
         windowed = near > 0 or self._window is not None
-        if not windowed and not rows.length and ops.extends(self.features, q, new.keys, new.values, prefix):
+        native = not windowed and not rows.length and ops.extends(self.features, q, new.keys, new.values, prefix)
+        if native:
             out, after = ops.extend(self.features, q, *new, prefix)
         else:
             problem = Problem.fold(self.features, q, *(rows.then(new) if rows.length else new))
             form = Form.features(problem)
             out, after = attend_causally(problem, prefix, form._replace(within=near + 1) if windowed else form)
-        # One position, or all when none is to be taken back, was just added as it would be here.
-        added = not windowed and (self.lag == 0 or new.length == 1)
+        # One position, or all when none is to be taken back, was just added as it would be here. What may be taken back
+        # is added by the torch form alone: the kernel rounds otherwise, and a rollback is exact to the bit.
+        added = not windowed and (self.lag == 0 or (new.length == 1 and not native))
         memory = memory.then(new, near, self.lag, self.features, after if added else None)
         return out, replace(self, length=length, memory=memory)
 

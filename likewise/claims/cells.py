@@ -1,7 +1,8 @@
 """Cited numbers beside variables, sizes, expectations and programs: a printed 0.5 is any number from 0.45 to 0.55.
 
 A claim about cells alone is `arithmetic.cited`'s. Elsewhere it holds if it holds for all numbers that print so, and is
-refuted if one point refutes it for all of them. An == without a tolerance speaks of the numbers as they are printed.
+refuted if one point refutes it for all of them. An == without a tolerance, and a count that is said to equal a printed
+number, speak of the numbers as they are printed.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from fractions import Fraction
 from itertools import islice, product
 
 from likewise.claims.agreement import judged, ruled
-from likewise.claims.language.claim import Between, Cell, Claim, Compares, Variable
+from likewise.claims.language.claim import Between, Cell, Claim, Compares, Counts, Variable
 from likewise.claims.language.expressions import rebuilt
 from likewise.claims.language.parser import nodes, over
 from likewise.claims.language.tree import Moment, Name, Node, Number, Probability, children, names
@@ -25,7 +26,8 @@ def used(claim: Claim) -> dict[str, Cell]:
     """The cells that a claim speaks of, unless it is an equality of numbers as they are printed."""
     relation = claim.relation
     exact = isinstance(relation, Compares) and relation.within is None and "==" in relation.chain.comparisons
-    if not claim.source or exact:
+    counted = isinstance(relation, Counts) and relation.comparison == "=="
+    if not claim.source or exact or counted:
         return {}
     parts = [relation, *claim.assumptions, *(variable.kind for variable in claim.variables)]
     mentioned = set().union(*(names(node) for part in parts for node in nodes(part)))

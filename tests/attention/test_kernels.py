@@ -206,6 +206,7 @@ def test_kernels_with_the_same_parameters_are_equal() -> None:
         (lambda: Polynomial(2, None), "Polynomial: constant must be at least 0; got None."),  # ty: ignore[invalid-argument-type]
     ],
 )
+@pytest.mark.usefixtures("without_shape_checks")
 def test_kernels_refuse_wrong_parameters(make: Callable[[], SimilarityKernel], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         make()

@@ -373,6 +373,7 @@ def test_logarithms_stay_finite_where_features_overflow(name: str) -> None:
         (lambda: Positive(8).redraw("a"), "Positive: generator must be a torch.Generator; got 'a'."),  # ty: ignore[invalid-argument-type]
     ],
 )
+@pytest.mark.usefixtures("without_shape_checks")
 def test_maps_refuse_wrong_parameters(make: Callable[[], FeatureMap], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         make()

@@ -65,7 +65,7 @@ def test_the_curve_of_a_survey_is_that_of_all_pairs() -> None:
     roc = survey(x, labels).roc
     for far in (0.01, 0.1, 0.5):
         exact = all_pairs(x, labels, far=far)
-        place = int((roc.threshold <= exact.threshold).sum()) - 1
+        place = int((roc.threshold <= exact.limit).sum()) - 1
         assert roc.far[place] <= far < roc.far[place + 1]
         assert roc.val[place] <= exact.val <= roc.val[place + 1]
 

@@ -148,7 +148,8 @@ def test_a_state_does_not_grow_and_a_cache_does() -> None:
         first, last = (step.held_bytes for step in state.steps)
         assert first == last
         assert first >= decoding.HEADS * width * (decoding.WIDTH + 1) * 4
-    assert result.break_even(elu.name) == decoding.WIDTH * (decoding.WIDTH + 1) / (2 * decoding.WIDTH)
+    # Sums of phi(k) v and of phi(k), and the scale of each feature.
+    assert result.break_even(elu.name) == decoding.WIDTH * (decoding.WIDTH + 2) / (2 * decoding.WIDTH)
 
 
 def test_a_decoder_that_forgets_is_not_timed() -> None:
