@@ -145,12 +145,13 @@ def held_up(clock: float, cpu: float, threads: int) -> str | None:
     """What to say of work that waited for the machine.
 
     >>> held_up(290.0, 120.0, 2)
-    '290 s by the clock, 120 s of CPU time on 2 threads: the machine was busy. --threads 1 may be faster.'
+    '290 s by the clock, 120 s of CPU time on 2 threads: the machine was busy, or threads idle; try --threads 1.'
     """
     if clock < LONG or cpu >= IDLE * clock * threads:
         return None
     spent = f"{clock:.0f} s by the clock, {cpu:.0f} s of CPU time on {threads} thread{'s' * (threads > 1)}"
-    return f"{spent}: the machine was busy{'. --threads 1 may be faster' if threads > 1 else ' or slow to read files'}."
+    reason = ", or threads idle; try --threads 1" if threads > 1 else " or slow to read files"
+    return f"{spent}: the machine was busy{reason}."
 
 
 def small_images(options: dict[str, Any]) -> bool:
