@@ -25,16 +25,8 @@ from benchmarks.attention_problem import (
     runs,
 )
 from benchmarks.harness.worker import Worker, serve
-from likewise.attention import (
-    Elu,
-    Exponential,
-    FeatureMap,
-    Induced,
-    Positive,
-    Quadratic,
-    kernel_attention,
-    linear_attention,
-)
+from likewise.attention import Elu, Exponential, FeatureMap, Positive, Quadratic, kernel_attention, linear_attention
+from likewise.attention.kernels import Induced
 
 NEAR = 128  # exact_within
 ELU, POSITIVE, QUADRATIC = "Elu", f"Positive({FEATURES})", "Quadratic"

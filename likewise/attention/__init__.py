@@ -6,14 +6,13 @@ from likewise.checks import require_package
 require_package("likewise.attention", "torch")
 
 from likewise.attention.cache import KeyValueCache
-from likewise.attention.comparison import Comparison, compare, compare_random
+from likewise.attention.comparison import compare
 from likewise.attention.diagnosing import diagnose
-from likewise.attention.diagnosis import Diagnosis
 from likewise.attention.exact import argmax_attention, kernel_attention, softmax_attention
 from likewise.attention.features import Elu, FeatureMap, Monomials, Quadratic, Relu, Scaled, Taylor
 from likewise.attention.fitted import Fitted
 from likewise.attention.heads import Argmax, Attend, Kernel, Linear, MultiHeadAttention, Softmax
-from likewise.attention.kernels import Exponential, Gaussian, Induced, Polynomial, SimilarityKernel, Truncated
+from likewise.attention.kernels import Exponential, Gaussian, Polynomial, SimilarityKernel
 from likewise.attention.linear import DenominatorWarning, linear_attention
 from likewise.attention.masks import Structure
 from likewise.attention.random_features import Fourier, Hyperbolic, Positive, SoftmaxFourier
@@ -22,9 +21,7 @@ from likewise.attention.state import LinearState
 __all__ = [
     "Argmax",
     "Attend",
-    "Comparison",
     "DenominatorWarning",
-    "Diagnosis",
     "Elu",
     "Exponential",
     "FeatureMap",
@@ -32,7 +29,6 @@ __all__ = [
     "Fourier",
     "Gaussian",
     "Hyperbolic",
-    "Induced",
     "Kernel",
     "KeyValueCache",
     "Linear",
@@ -49,10 +45,8 @@ __all__ = [
     "SoftmaxFourier",
     "Structure",
     "Taylor",
-    "Truncated",
     "argmax_attention",
     "compare",
-    "compare_random",
     "diagnose",
     "kernel_attention",
     "linear_attention",

@@ -135,14 +135,18 @@ def argmax_attention(
     return _unfold(out, q, problem)
 
 
-def ratio(numerator: Float[Tensor, "*B T V"], denominator: Float[Tensor, "*B T 1"]) -> Float[Tensor, "*B T V"]:
-    """numerator / denominator without epsilon; 0, with gradient 0, where the denominator is exactly 0."""
-    return numerator * inverse(denominator)
+def ratio(
+    numerator: Float[Tensor, "*B T V"],
+    denominator: Float[Tensor, "*B T 1"],
+    trusted: tuple[float, float] | None = None,
+) -> Float[Tensor, "*B T V"]:
+    """numerator / denominator without epsilon; 0, with gradient 0, where `inverse` is."""
+    return numerator * inverse(denominator, trusted)
 
 
-def inverse(denominator: Tensor) -> Tensor:
-    """1 / denominator, 0 where it is exactly 0."""
-    zero = denominator == 0
+def inverse(denominator: Tensor, trusted: tuple[float, float] | None = None) -> Tensor:
+    """1 / denominator, 0 where it is exactly 0 or outside the `trusted` range."""
+    zero = denominator == 0 if trusted is None else (denominator < trusted[0]) | (denominator > trusted[1])
     return denominator.masked_fill(zero, 1).reciprocal().masked_fill(zero, 0)
 
 

@@ -4,14 +4,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import combinations_with_replacement
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from likewise.attention.kernels import Exponential, Induced, Polynomial, SimilarityKernel, Truncated
-from likewise.attention.workspace import Workspace
+from likewise.attention.workspace import FRESH, Workspace, has_tangent, is_transformed
 from likewise.checks import require, require_count
 from likewise.similarity import wide
 
@@ -53,6 +53,7 @@ class FeatureMap(nn.Module, ABC):
     dim: int | None = None
     key_dim: int | None = None
     kv_heads: int = 1
+    trusted: ClassVar[tuple[float, float] | None] = None  # denominators outside this range give output 0
     has_warned: bool = False  # of a denominator that nearly vanished: once is enough
 
     def __init__(self, kernel: SimilarityKernel | None = None) -> None:
@@ -67,7 +68,7 @@ class FeatureMap(nn.Module, ABC):
         """Who says anew what features are, and not where they are written, is asked for what they are."""
         super().__init_subclass__()
         if {"split_keys", "split_queries"} & vars(cls).keys():
-            for name in {"keys_in", "queries_in"} - vars(cls).keys():
+            for name in {"keys_in", "queries_in", "direct"} - vars(cls).keys():
                 setattr(cls, name, getattr(FeatureMap, name))
 
     @property
@@ -96,15 +97,19 @@ class FeatureMap(nn.Module, ABC):
         """`split_queries`, likewise."""
         return self.split_queries(x)
 
+    def direct(self) -> "FeatureMap | None":
+        """The same map without logarithms, if there is one: faster, and right where a denominator is `trusted`."""
+        return None
+
     def queries(self, x: Float[Tensor, "*B T K"]) -> Float[Tensor, "*B T F"]:
         """phi of queries, as a plain tensor."""
         self.check_width(x)
-        return self.split_queries(x.to(wide(x.dtype))).plain().to(x.dtype)
+        return (self.direct() or self).split_queries(x.to(wide(x.dtype))).plain().to(x.dtype)
 
     def keys(self, x: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B S F"]:
         """phi of keys, as a plain tensor."""
         self.check_width(x)
-        return self.split_keys(x.to(wide(x.dtype))).plain().to(x.dtype)
+        return (self.direct() or self).split_keys(x.to(wide(x.dtype))).plain().to(x.dtype)
 
     @property
     def projection_id(self) -> str:
@@ -140,13 +145,65 @@ class Elu(FeatureMap):
 
     Paper: Transformers are RNNs, arXiv 2006.16236, eq. 7. Differs: kept as (1 + max(x, 0)) e^min(x, 0), the second
     factor by its logarithm: elu(x) + 1 cancels to 0 in bfloat16 from about x = -6.3 on, and products of e^x underflow
-    in float32 from about x = -46 on.
+    in float32 from about x = -46 on. Above LARGE all of it is a logarithm, since products of x overflow.
     """
 
     positive = True
+    LARGE: ClassVar[float] = 1e6
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        return Scaled(x.relu() + 1, x.clamp(max=0))
+        large = x > self.LARGE
+        usual = x.masked_fill(large, 0)
+        return Scaled(usual.relu() + 1, torch.where(large, x.clamp(min=self.LARGE).log(), usual.clamp(max=0)))
+
+    def direct(self) -> FeatureMap:
+        return _DIRECT_ELU
+
+
+class _DirectElu(FeatureMap):
+    """max(x, 0) + e^min(x, 0), without logarithms.
+
+    Below 1e-20 a denominator may have lost terms that underflow: in float32 products are rounded by up to 1e-45. Above
+    1e20 sums of products with large values may overflow.
+    """
+
+    positive = True
+    trusted = (1e-20, 1e20)
+
+    def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
+        return _DirectElu.keys_in(self, FRESH, x)
+
+    def keys_in(self, space: Workspace, x: Float[Tensor, "*B S K"]) -> Scaled:
+        if x.requires_grad and not is_transformed() and not has_tangent(x):
+            return Scaled(_EluPlusOne.apply(x), None)
+        return Scaled(_elu_plus_one(x, space), None)
+
+    queries_in = keys_in
+
+
+_DIRECT_ELU = _DirectElu()
+
+
+def _elu_plus_one(x: Tensor, space: Workspace) -> Tensor:
+    """max(x, 0) + e^min(x, 0)."""
+    below = torch.clamp(x, max=0, out=space("below", *x.shape)).exp_()
+    above = torch.threshold(x, 0, 0, out=space("features", *x.shape))  # relu, which knows no `out=`
+    return torch.add(below, above, out=space("features", *x.shape))
+
+
+class _EluPlusOne(torch.autograd.Function):
+    """Its derivative, 1 where x > 0 and else e^x, is min(phi, 1): two operators where autograd would need five."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        features = _elu_plus_one(x, FRESH)
+        ctx.save_for_backward(features)
+        return features
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (features,) = ctx.saved_tensors
+        return features.clamp(max=1) * grads[0]
 
 
 class Relu(FeatureMap):

@@ -1,6 +1,7 @@
 """Linear attention, both directions and causal: the same function as `kernel_attention`, without the T x S weights."""
 
 import warnings
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,7 +17,7 @@ from likewise.attention.pieces import Form
 from likewise.attention.prefix import can_look
 from likewise.attention.problem import Problem
 from likewise.attention.scan import can_scan, scan
-from likewise.attention.workspace import own_dtypes
+from likewise.attention.workspace import has_tangent, is_transformed, own_dtypes
 from likewise.checks import refuse, require, require_count
 from likewise.similarity import wide
 
@@ -124,13 +125,63 @@ def _attend(
     chunk_size: int | None,
 ) -> Float[Tensor, "B H T V"]:
     """Linear attention of checked arguments."""
+    direct, transformed = features.direct(), is_transformed() or any(x.is_meta or has_tangent(x) for x in (q, k, v))
     plain = structure.prefix_lengths is None and structure.block_size is None and (within is None or features.exact)
-    rows, positions = q.shape[2], k.shape[2]
-    if plain and (rows <= positions or not structure.causal) and ops.covers(features, q, k, v):
+    placed = q.shape[2] <= k.shape[2] or not structure.causal
+    if plain and placed and ops.covers(features, q, k, v):
         begins = None if structure.sequence_ids is None else starts(structure.sequence_ids)
-        return ops.attend(features, q, k, v, structure.mask, begins, causal=structure.causal)
+        out = ops.attend(features, q, k, v, structure.mask, begins, causal=structure.causal)
+    else:
+        chosen = features if direct is None or transformed else direct
+        out = _attend_in_torch(chosen, q, k, v, structure, within, chunk_size)
+    if direct is None or transformed:
+        return out
+    lost = _without_output(out, structure, k.shape[2])
+    if not lost.any():
+        return out
+    # Row by row, by what the row itself sees: no later key changes an output, not by a bit.
+    safe = _attend_in_torch(features, q, k, v, structure, within, chunk_size)
+    found = _Values.apply(torch.where(lost, safe, out).detach(), safe)
+    assert isinstance(found, Tensor)
+    return found
+
+
+def _attend_in_torch(
+    features: FeatureMap,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    structure: Structure,
+    within: int | None,
+    chunk_size: int | None,
+) -> Float[Tensor, "B H T V"]:
+    """Linear attention by PyTorch's operators."""
     with own_dtypes(q):
         return _attend_problem(Problem.fold(features, q, k, v, structure.mask), structure, within, chunk_size)
+
+
+class _Values(torch.autograd.Function):
+    """These values, with the gradients of others that agree with them up to rounding."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, others: Tensor) -> Tensor:
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
+        return None, grads[0]
+
+
+def _without_output(out: Float[Tensor, "B H T V"], structure: Structure, positions: int) -> Bool[Tensor, "B H T 1"]:
+    """Rows that see a key and all of whose outputs are 0, or one of them not finite."""
+    sizes = out.detach()[..., :1].abs()
+    suspect = ~((sizes > 0) & (sizes < torch.inf))
+    if not suspect.any():  # the usual case, without reading all of the output
+        return suspect
+    mask = out.new_ones(out.shape[0], positions, dtype=torch.bool) if structure.mask is None else structure.mask
+    awake = sees_something(out.shape[2], positions, structure._replace(mask=mask))
+    largest = out.detach().abs().amax(dim=-1, keepdim=True)
+    return ~((largest > 0) & (largest < torch.inf)) & awake[:, None, :, None]
 
 
 def _attend_problem(
@@ -173,12 +224,14 @@ def _warn_if_vanishing(features: FeatureMap, out: Tensor, q: Tensor, k: Tensor, 
         return
     out, v = out.detach(), v.detach()
     rows, value = out.abs().amax(dim=-1), v.abs().amax().item()
-    largest = rows.amax().item()
-    if value > 0 and bool((rows == 0).any()) and _underflows(features, q.detach()[rows == 0], k.detach()):
+    largest = rows.nan_to_num(nan=0.0).amax().item()
+    gone = ~(rows > 0)
+    if value > 0 and bool(gone.any()) and (how := _out_of_range(features, q.detach()[gone], k.detach())):
         features.has_warned = True
+        shown, remedy = ("0", ", or use a positive map") if how == "underflow" else ("0 or NaN", "")
         message = (
-            f"linear_attention: a denominator of {type(features).__name__} came near zero: products of its features"
-            f" underflow in {wide(q.dtype)}, and an output is 0. Scale q and k, or use a positive map."
+            f"linear_attention: a denominator of {type(features).__name__} came near zero or infinity: products of its"
+            f" features {how} in {wide(q.dtype)}, and an output is {shown}. Scale q and k{remedy}."
         )
         warnings.warn(message, DenominatorWarning, stacklevel=3)
     elif largest > AMPLIFIED * value:
@@ -190,13 +243,15 @@ def _warn_if_vanishing(features: FeatureMap, out: Tensor, q: Tensor, k: Tensor, 
         warnings.warn(message, DenominatorWarning, stacklevel=3)
 
 
-def _underflows(features: FeatureMap, q: Float[Tensor, "rows K"], k: Tensor) -> bool:
-    """True if a row has features, but so small that their products with those of all keys are 0 or subnormal."""
+def _out_of_range(features: FeatureMap, q: Float[Tensor, "rows K"], k: Tensor) -> Literal["underflow", "overflow", ""]:
+    """How the products of a row's features with those of all keys leave the range of the dtype, if they do."""
     if features.kv_heads > 1:
-        return False
+        return ""
     sizes = features.queries(q.double()).abs().amax(dim=-1)
-    products = sizes * features.keys(k.double()).abs().amax()
-    return bool(((products > 0) & (products < torch.finfo(wide(q.dtype)).tiny)).any())
+    products, limits = sizes * features.keys(k.double()).abs().amax(), torch.finfo(wide(q.dtype))
+    if bool((products > limits.max / k.shape[2] / k.shape[3]).any()):
+        return "overflow"
+    return "underflow" if bool(((products > 0) & (products < limits.tiny)).any()) else ""
 
 
 def _check_window(where: str, q: Tensor, k: Tensor, structure: Structure) -> None:

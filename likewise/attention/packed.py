@@ -37,7 +37,7 @@ def attend_packed(
         ends = torch.cat([layout.begins[:, 1:], torch.ones_like(layout.begins[:, :1])], dim=1)
         after = _scan(aligned.reversed(), ends.flip(1), chunk, diagonal=False)
         sums = [left | problem.row_reversed(right) for left, right in zip(sums, reversed(after), strict=True)]
-    out = torch.cat([aligned.unfold(part.output()) for part in sums], dim=2)
+    out = torch.cat([aligned.unfold(part.output(problem.features.trusted)) for part in sums], dim=2)
     return layout.restored(out)[:, :, positions - length :]
 
 

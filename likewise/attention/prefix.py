@@ -82,9 +82,9 @@ class Sums(NamedTuple):
     total: Tensor
     scale: Tensor | None  # (B, G, rows, 1); None for maps without a log part
 
-    def output(self) -> Float[Tensor, "B G rows V"]:
+    def output(self, trusted: tuple[float, float] | None = None) -> Float[Tensor, "B G rows V"]:
         """The attention output: numerator over denominator."""
-        return ratio(self.total[..., :-1], self.total[..., -1:])
+        return ratio(self.total[..., :-1], self.total[..., -1:], trusted)
 
     def __or__(self, other: "Sums") -> "Sums":
         """The sums over two disjoint sets of keys, for the same rows."""

@@ -135,9 +135,9 @@ class Output:
         stop = self.filled + total.shape[3]
         if can_write(total):
             place = self.whole[:, :, self.filled : stop].unflatten(1, (groups, repeats))
-            torch.mul(total[..., :-1], inverse(total[..., -1:]), out=place)
+            torch.mul(total[..., :-1], inverse(total[..., -1:], self.problem.features.trusted), out=place)
         else:
-            self.pieces.append(self.problem.unfold(sums.output()))
+            self.pieces.append(self.problem.unfold(sums.output(self.problem.features.trusted)))
         self.filled = stop
 
     def joined(self) -> Float[Tensor, "B H T V"]:

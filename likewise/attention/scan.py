@@ -114,7 +114,7 @@ def _recomputed(
     with torch.enable_grad():
         leaf = None if prefix is None else Prefix(prefix.sums.detach().requires_grad_(), prefix.scale)
         sums, after = form.attend(piece, leaf, parts)
-        outputs, grads = [sums.output()], [grad]
+        outputs, grads = [sums.output(piece.features.trusted)], [grad]
         if later is not None and after is not None:
             outputs.append(after.sums)
             grads.append(later)
@@ -148,7 +148,8 @@ def _piece_backward(
         later = Prefix(later, piece.reference).relative_to(piece.latest)
     inner = torch.mul(grad, out, out=space("inner", *out.shape)).sum(-1, keepdim=True)
     total = torch.cat([grad, inner.neg_()], dim=-1, out=space("dtotal", *grad.shape[:-1], grad.shape[-1] + 1))
-    *gradients, before = _sums_backward(piece, values.detach(), window, total.mul_(inverse(denominator)), later, space)
+    total = total.mul_(inverse(denominator, problem.features.trusted))
+    *gradients, before = _sums_backward(piece, values.detach(), window, total, later, space)
     if piece.reference is not None:
         before = Prefix(before, prefix.scale).relative_to(piece.reference)
     return torch.autograd.grad((piece.factors, piece.weights, values), inputs, gradients), before

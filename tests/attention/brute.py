@@ -25,9 +25,8 @@ from likewise.attention import (
     Relu,
     SoftmaxFourier,
     Taylor,
-    Truncated,
 )
-from likewise.attention.kernels import SimilarityKernel
+from likewise.attention.kernels import SimilarityKernel, Truncated
 from tests.attention.calibration import calibration, fitted
 
 Structure = Mapping[str, Any]  # causal, mask, sequence_ids, prefix_lengths, block_size, as the library takes them

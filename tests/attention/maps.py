@@ -22,9 +22,8 @@ from likewise.attention import (
     Relu,
     SoftmaxFourier,
     Taylor,
-    Truncated,
 )
-from likewise.attention.kernels import SimilarityKernel
+from likewise.attention.kernels import SimilarityKernel, Truncated
 from tests.attention.calibration import fitted
 from tests.attention.drawing import seeded
 

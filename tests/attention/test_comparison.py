@@ -6,18 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from likewise.attention import (
-    Comparison,
-    Elu,
-    Polynomial,
-    Quadratic,
-    compare,
-    compare_random,
-    comparison,
-    kernel_attention,
-    softmax_attention,
-)
-from likewise.attention.comparison import Form
+from likewise.attention import Elu, Polynomial, Quadratic, compare, comparison, kernel_attention, softmax_attention
+from likewise.attention.comparison import Comparison, Form, compare_random
 
 B, H, G, T, K, V = 2, 6, 3, 11, 5, 7
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from likewise.attention import (
     DenominatorWarning,
-    Diagnosis,
     Elu,
     FeatureMap,
     Fitted,
@@ -23,6 +22,7 @@ from likewise.attention import (
     diagnose,
     linear_attention,
 )
+from likewise.attention.diagnosis import Diagnosis
 from tests.attention import brute
 from tests.attention.drawing import Sizes, draw, seeded, structures
 from tests.tolerance import RELATIVE

@@ -37,6 +37,7 @@ from tests.attention.drawing import (
     assert_same_beside_the_largest,
     draw,
     seeded,
+    torch_form,
     wild_rows,
     with_gradients,
 )
@@ -186,6 +187,51 @@ def test_gradients_of_elu_far_below_zero_are_right(causal: bool, both_forms: str
         assert_same_beside_the_largest(ours, [x.float() for x in plain])
 
 
+@DIRECTIONS
+def test_rows_of_elu_far_below_zero_are_right_beside_usual_ones(causal: bool, both_forms: str) -> None:
+    q, k, v = extreme(16)
+    q[:, :, 40:43] -= 120
+    k[:, :, :2] -= 120
+    k[:, :, 41] -= 120
+    ours = with_gradients(partial(linear_attention, features=Elu(), causal=causal), q, k, v)
+    wide = [x.double() for x in (q, k, v)]
+    plain = with_gradients(lambda *x: brute.linear("Elu", Elu(), *x, {"causal": causal}), *wide)
+    assert_same_beside_the_largest(ours, [x.float() for x in plain])
+
+
+@pytest.mark.parametrize("level", [-120.0, 1e20])
+def test_a_later_key_of_elu_far_out_changes_no_bit_before_it(level: float) -> None:
+    q, k, v = extreme(16)
+    with torch_form():
+        before = linear_attention(q, k, v, features=Elu(), causal=True)
+        q[:, :, 50:], k[:, :, 50:] = level, level
+        after = linear_attention(q, k, v, features=Elu(), causal=True)
+    assert torch.equal(before[:, :, :50], after[:, :, :50])
+
+
+@STRUCTURES
+@pytest.mark.parametrize(("query", "key"), [(1e19, 1e19), (1e30, 1e30), (-80.0, 1e38), (1e20, -1e20)])
+def test_elu_of_large_numbers_is_the_mean_of_values(
+    query: float, key: float, structure: dict[str, Any], both_forms: str
+) -> None:
+    q, k = torch.full((1, 1, 5, 3), query), torch.full((1, 1, 5, 3), key)
+    v = torch.full((1, 1, 5, 1), 3.0)
+    out, *grads = with_gradients(partial(linear_attention, features=Elu(), **structure), q, k, v)
+    assert_close(out, torch.full_like(out, 3.0))
+    assert all(grad.isfinite().all() for grad in grads)
+
+
+def test_rows_of_elu_that_see_nothing_are_0_by_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, v = extreme(16)
+    mask = torch.ones(1, LENGTH, dtype=torch.bool)
+    mask[:, :3] = False
+    monkeypatch.setattr(Elu, "split_keys", None)  # logarithms, which nothing here needs
+    with torch_form():
+        out = linear_attention(q, k, v, features=Elu(), causal=True, mask=mask)
+    assert (out[:, :, :3] == 0).all()
+    assert (out[:, :, 3:].abs().amax(dim=-1) > 0).all()
+
+
 @pytest.mark.parametrize(("features", "size"), [(Relu(), 1e-23), (Quadratic(3, constant=0.0), 1e-12)])
 def test_products_that_underflow_are_said(features: FeatureMap, size: float) -> None:
     x, v = torch.full((1, 1, 2, 3), size), torch.ones(1, 1, 2, 1)
@@ -197,6 +243,18 @@ def test_products_that_underflow_are_said(features: FeatureMap, size: float) -> 
         warnings.simplefilter("error")
         large = x / size
         linear_attention(-large if isinstance(features, Relu) else large, large, v, features=features)
+
+
+@DIRECTIONS
+@pytest.mark.parametrize(("features", "size"), [(Relu(), 1e20), (Quadratic(3), 1e12)])
+@pytest.mark.parametrize("value", [1.0, 1e-12])
+def test_products_that_overflow_are_said(
+    features: FeatureMap, size: float, value: float, causal: bool, both_forms: str
+) -> None:
+    x, v = torch.full((1, 1, 700, 3), size), torch.full((1, 1, 700, 1), value)
+    features.has_warned = False
+    with pytest.warns(DenominatorWarning, match="overflow in torch.float32, and an output is 0 or NaN"):
+        linear_attention(x, x, v, features=features, causal=causal)
 
 
 # Low precision: sums are kept in float32.

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from likewise.attention import Elu, FeatureMap, Induced, Monomials, Polynomial, Quadratic, Relu, Taylor
+from likewise.attention import Elu, FeatureMap, Monomials, Polynomial, Quadratic, Relu, Taylor
 from likewise.attention.features import Scaled
+from likewise.attention.kernels import Induced
 from tests.attention.maps import ROWS, K, build, draw
 from tests.tolerance import assert_close
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.attention import Elu, Exponential, Gaussian, Induced, Polynomial, Relu, Truncated
-from likewise.attention.kernels import SimilarityKernel
+from likewise.attention import Elu, Exponential, Gaussian, Polynomial, Relu
+from likewise.attention.kernels import Induced, SimilarityKernel, Truncated
 from tests.attention.maps import draw
 from tests.tolerance import assert_close
 

@@ -99,7 +99,7 @@ def test_a_window_as_long_as_the_sequence_is_exact_attention(causal: bool, lengt
 @pytest.mark.parametrize("name", POSITIVE)
 @pytest.mark.parametrize("causal", [True, False])
 def test_a_window_over_many_pieces_agrees_in_every_dtype(name: str, causal: bool) -> None:
-    features, inputs = brute.MAPS[name].make(K, G, seeded(3)), draw(dtype=torch.bfloat16, length=600)
+    features, inputs = brute.MAPS[name].make(K, G, seeded(3)), draw(dtype=torch.bfloat16, length=300)
     expected = mixed(name, features, *inputs, 100, causal=causal)  # the same in every dtype, which holds these inputs
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
         same = [x.to(dtype) for x in inputs]
@@ -136,7 +136,7 @@ def test_gradients_of_gradients_exist() -> None:
         return linear_attention(q, k, v, features=features, causal=True, exact_within=3, chunk_size=2)
 
     assert torch.autograd.gradcheck(attend, inputs)
-    assert torch.autograd.gradgradcheck(attend, inputs)
+    assert torch.autograd.gradgradcheck(attend, inputs, fast_mode=True)
 
 
 def test_a_causal_window_does_not_depend_on_later_keys_by_a_bit() -> None:
