@@ -5,4 +5,12 @@ from likewise.claims.registry import register
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
 
-__all__ = ["R", "Stated", "Verdict", "check", "check_claims", "check_document", "register"]
+__all__ = [
+    "R",
+    "Stated",
+    "Verdict",
+    "check",
+    "check_claims",
+    "check_document",
+    "register",
+]

@@ -20,7 +20,8 @@ from flint import ctx
 
 from likewise.claims import blind, judge
 from likewise.claims.language.claim import Bounded, Claim, Compares, HasShape
-from likewise.claims.language.expressions import QUANTITIES
+from likewise.claims.language.expressions import QUANTITIES, expression
+from likewise.claims.language.tokens import Reader, Unparsed
 from likewise.claims.language.tree import Call, Node, children
 from likewise.claims.verdict import Finding
 
@@ -30,8 +31,9 @@ TRIES = 1_200  # points that are drawn for these
 FEW = 12  # that satisfy the assumptions are enough once the time is over
 SECONDS = 0.15  # of the blind search, unless it needs longer for the few
 SHARE = 0.2  # of the budget, at most
+CLOCK = 8  # points between two looks at the time
 FILLS = ("zero", "one", "small", "positive", "parts", "small", "unit", "axis")
-BITS = 128
+BITS, ROOT_BITS = 128, 1024
 NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:/[0-9]+)?")
 RAY = re.compile(r"(?:([0-9]+)\*)?t(?:\^([0-9]+))?|([0-9]+)")
 STEPS = (2**12, 2**24, 2**48)  # values of t along a ray
@@ -104,7 +106,7 @@ def _survives(claim: Claim, found: Finding) -> Finding:
             return _disagreement(claim, found, f"false at {_text(sizes, values)}")
         satisfied += seen in ("true", "close", "unclear")
         undefined += seen == "undefined"
-        doubtful += seen == "doubtful"
+        doubtful += seen == "doubtful" and not doubtful and judge.may_satisfy(claim, sizes, values)
     if not satisfied and not doubtful:
         reason = "undefined wherever it was tried" if undefined else "no point was found that satisfies the assumptions"
         return Finding("inconclusive", "undecided", reason, engine="judge")
@@ -115,14 +117,15 @@ def _survives(claim: Claim, found: Finding) -> Finding:
 
 def _rulings(claim: Claim) -> Iterator[tuple[Mapping[str, int], Mapping[str, Any], str]]:
     """The judge on points of its own, until enough of them satisfied the assumptions or the time is over."""
-    started, satisfied = time.process_time(), 0
+    started, spent, satisfied = time.process_time(), 0.0, 0
     every = blind.every_point(claim)
     points = islice(blind.points(claim, claim.seed or 0), TRIES) if every is None else iter(every)
     for looked, (sizes, values) in enumerate(points, start=1):
         seen = judge.rule(claim, sizes, values, (BITS,))
         satisfied += seen not in ("outside", "doubtful")
         yield sizes, values, seen
-        spent = time.process_time() - started
+        if looked % CLOCK == 0:  # reading the clock takes longer than many points
+            spent = time.process_time() - started
         enough = satisfied >= ENOUGH or (satisfied >= FEW and (looked >= POINTS or spent > SECONDS))
         if (enough and every is None) or spent > SHARE * claim.budget:
             return
@@ -132,14 +135,19 @@ def _points_of(claim: Claim, found: Finding) -> Iterator[tuple[blind.Sizes, blin
     """The engine's witness as numbers, with every name that it leaves out given a few values."""
     sizes: blind.Sizes = {}
     values: blind.Values = {}
+    roots: dict[str, str] = {}
     for name, text in found.witness:
         numbers = NUMBER.findall(text)
         if NUMBER.sub("", text).strip("(), ") and NUMBER.sub("", text).replace(",", "").strip("() "):
-            continue  # not made of numbers: solved for again
-        if claim.size(name) is not None:
+            roots[name] = text  # made of more than numbers
+        elif claim.size(name) is not None:
             sizes[name] = int(Fraction(numbers[0]))
         elif claim.variable(name) is not None:
             values[name] = [judge.rational(Fraction(number)) for number in numbers]
+    ctx.prec = ROOT_BITS
+    for name, text in roots.items():
+        entries = _with_roots(claim, text) if claim.variable(name) is not None else None
+        values |= {name: entries} if entries else {}
     written, draw = blind.written(claim), Random(0)
     for place, style in enumerate(FILLS):
         more = {size.name: 1 + place % 3 for size in claim.sizes if size.equation is None and size.name not in sizes}
@@ -148,6 +156,22 @@ def _points_of(claim: Claim, found: Finding) -> Iterator[tuple[blind.Sizes, blin
             yield point
         if not more and all(variable.random or variable.name in values for variable in claim.variables):
             return
+
+
+def _with_roots(claim: Claim, text: str) -> list[Any] | None:
+    """The entries of a witness such as (sqrt(2),1); None where it is solved for again."""
+    entries, depth = [""], 0
+    for letter in text[1:-1] if text.startswith("(") and text.endswith(")") and "," in text else text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            entries.append("")
+        else:
+            entries[-1] += letter
+    try:
+        nodes = [expression(Reader(entry)) for entry in entries]
+        return [judge.Point(claim, {}, {}).value(node).array.reshape(-1)[0] for node in nodes]
+    except (Unparsed, judge.Undefined, judge.Unclear, judge.Misfit):
+        return None
 
 
 def _escapes(claim: Claim, found: Finding) -> bool:

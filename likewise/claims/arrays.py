@@ -153,6 +153,23 @@ def transpose(array: Array) -> Array:
     return Array(shape, turned.entries, array.line)
 
 
+def exchanged(array: Array, first: int, second: int) -> Array:
+    """Two axes exchanged, counted from 1."""
+    rank = len(array.shape)
+    if array.line or not (1 <= first <= rank and 1 <= second <= rank):
+        raise Undecided(f"transpose of axes {first} and {second} of shape {list(array.shape)}")
+    order = list(range(rank))
+    order[first - 1], order[second - 1] = order[second - 1], order[first - 1]
+    return filled(tuple(array.shape[axis] for axis in order), lambda place: array.at([place[axis] for axis in order]))
+
+
+def reshape(array: Array, shape: tuple[int, ...]) -> Array:
+    """The same entries, row after row, in another shape."""
+    if prod(shape) != len(array.entries):
+        raise Undecided(f"{len(array.entries)} entries do not make a shape {list(shape)}")
+    return Array(shape, array.entries)
+
+
 def outer(left: Array, right: Array) -> Array:
     """x_i·y_j of two vectors."""
     _require_vectors(left, right)

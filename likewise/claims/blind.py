@@ -26,7 +26,7 @@ from likewise.claims.language.claim import (
     Reals,
     Variable,
 )
-from likewise.claims.language.tree import Call, Chain, Name, Node, Number, children, names
+from likewise.claims.language.tree import Call, Chain, Indexed, Name, Node, Number, children, names
 
 AXES = (2, 1, 3, 2, 4, 1, 2, 3, 5, 2, 3, 7, 1, 4, 9)
 STYLES = (
@@ -76,8 +76,10 @@ def axes(claim: Claim) -> set[str]:
     while waiting:
         node = waiting.pop()
         waiting += children(node)
-        if isinstance(node, Call) and node.function in ("I", "ones", "zeros"):
-            dims += children(node)
+        if isinstance(node, Call) and node.function in ("I", "ones", "zeros", "reshape"):
+            dims += children(node)[int(node.function == "reshape") :]
+        if isinstance(node, Indexed):
+            dims += [node.lowest, node.highest]
     found = set().union(*map(names, dims)) if dims else set()
     equations = [size for size in claim.sizes if size.equation is not None and size.name in found]
     return found.union(*(names(size.equation) for size in equations if size.equation is not None))
@@ -85,8 +87,8 @@ def axes(claim: Claim) -> set[str]:
 
 def _parameters(variable: Variable) -> list[Node]:
     kind: Any = variable.kind
-    return [getattr(kind, name) for name in ("mean", "spread", "lowest", "highest") if not isinstance(kind, Reals)
-            and isinstance(getattr(kind, name, None), Node)]  # fmt: skip
+    parameters = [getattr(kind, name, None) for name in ("mean", "spread", "lowest", "highest", "rate", "chance")]
+    return [] if isinstance(kind, Reals) else [node for node in parameters if isinstance(node, Node)]
 
 
 def equations(assumptions: tuple[Chain, ...]) -> list[tuple[str, Node]]:

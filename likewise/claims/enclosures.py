@@ -90,6 +90,16 @@ def maximum(*values: Enclosed) -> Enclosed:
     return found
 
 
+def floor(value: Enclosed) -> Enclosed:
+    """The largest whole number that is not above, where the ball lies between two."""
+    if isinstance(value, fmpq):
+        return fmpq(value.floor())
+    found = value.floor().unique_fmpz()
+    if found is None:
+        raise Undecided("a ball around a whole number")
+    return fmpq(found)
+
+
 ENCLOSURES = Scalars(
     elementwise={
         "sqrt": lambda value: power(value, fmpq(1, 2)),
@@ -99,9 +109,13 @@ ENCLOSURES = Scalars(
         "cos": lambda value: fmpq(1) if value == 0 else arb(value).cos(),
         "abs": abs,
         "relu": lambda value: maximum(value, fmpq(0)),
+        "erf": lambda value: fmpq(0) if value == 0 else arb(value).erf(),
+        "sign": lambda value: fmpq(sign(value)),
+        "floor": floor,
     },
     maximum=maximum,
     power=power,
     number=exactly,
     divide=divide,
+    pi=arb.pi,
 )

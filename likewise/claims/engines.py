@@ -9,17 +9,18 @@ from types import ModuleType
 
 from likewise.claims import cells
 from likewise.claims.agreement import agreed
-from likewise.claims.algebra import holes, identities, intervals, witnesses
+from likewise.claims.algebra import entries, holes, identities, intervals, witnesses
 from likewise.claims.arithmetic import cited
 from likewise.claims.chance import gaussian
 from likewise.claims.growth import counts, everywhere, logic, orders
 from likewise.claims.growth.logic import impossible
-from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, HasShape, Runs
+from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, HasShape, Reals, Runs
 from likewise.claims.language.parser import nodes
 from likewise.claims.language.tree import Chain, Moment, Node, Probability, children, names
 from likewise.claims.registry import programs_of
 from likewise.claims.sandbox import confined
 from likewise.claims.shape import shapes
+from likewise.claims.spelling import spelled
 from likewise.claims.verdict import Finding, OutOfTime, Undecided
 
 Engine = Callable[..., Finding | None]
@@ -42,20 +43,34 @@ def solving(claim: Claim) -> Finding | None:
     return _z3().decide(claim)
 
 
-def _z3() -> ModuleType:
+def entrywise(claim: Claim) -> Finding | None:
+    """Prove for vectors of every length entry by entry, unless a few points show already that it is false."""
+    if not any(isinstance(each.kind, Reals) and each.kind.dims for each in claim.variables):
+        return None
+    return None if _later("search").refuted_soon(claim) else _z3("entries").prove(claim)
+
+
+def searching(claim: Claim) -> Finding | None:
+    """Refute by points of the blind search and by steps downhill from them."""
+    return _later("search").decide(claim)
+
+
+def growing(claim: Claim) -> Finding | None:
+    """Decide an order by z3's linear arithmetic: logarithms, exponentials, minima, differences."""
+    return _z3("orders").decide(claim)
+
+
+def _later(module: str) -> ModuleType:
+    """Loaded when it is first asked."""
+    return import_module(f"likewise.claims.{module}")
+
+
+def _z3(module: str = "solving") -> ModuleType:
     """Loaded for the first claim that no proof decides."""
     try:
-        return import_module("likewise.claims.smt.solving")
+        return _later(f"smt.{module}")
     except ImportError as error:
         raise Undecided(f"z3 might decide it, but does not load here: {error}") from None
-
-
-# Exact before approximate, proof before search, cheap before dear.
-PROOFS: tuple[Engine, ...] = (holes.decide, logic.decide, identities.decide, everywhere.decide)
-SEARCHES: tuple[Engine, ...] = (solving_soon, witnesses.decide, intervals.decide, solving)
-IDENTITIES: tuple[Engine, ...] = (cited.decide, shapes.decide, *PROOFS, *SEARCHES)
-CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, sampling)
-MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, confined.decide)  # of the user, where it is allowed
 
 
 def engines_for(claim: Claim) -> tuple[Engine, ...]:
@@ -68,7 +83,7 @@ def engines_for(claim: Claim) -> tuple[Engine, ...]:
         case Counts():
             return (counts.decide,)
         case Bounded():
-            return (counts.decide, orders.decide)
+            return (counts.decide, orders.decide, growing)
     if any(_mentions(node, Moment | Probability) for node in nodes(claim.relation)):
         return CHANCES
     if programs_of(claim):
@@ -101,7 +116,11 @@ def _decided(claim: Claim, allow_code: bool, folder: str) -> Finding:
     """What the engines find, if the judge agrees."""
 
     def ask(asked: Claim) -> Finding:
-        return agreed(asked, found_by_engines(asked, allow_code, folder))
+        found = found_by_engines(asked, allow_code, folder)
+        shared = agreed(asked, found)
+        if shared.grade == "undecided" and found.engine == "gaussian" and found.verdict == "refuted":
+            return _drawn(asked) or shared  # the judge has no value there, but draws may tell
+        return shared
 
     rounded = cells.used(claim)
     alone = (
@@ -112,6 +131,35 @@ def _decided(claim: Claim, allow_code: bool, folder: str) -> Finding:
     return cells.decide(claim, rounded, ask) if rounded and not alone else ask(claim)
 
 
+def _drawn(claim: Claim) -> Finding | None:
+    """A refutation by draws."""
+    try:
+        found = sampling(spelled(cells.with_numbers(claim)))
+    except Undecided:
+        return None
+    return found if found is not None and found.verdict == "refuted" else None
+
+
+def entry_by_entry(claim: Claim) -> Finding | None:
+    """Decide a statement about the entries of vectors by the same statement about numbers."""
+    found = entries.same_sides(claim)
+    reduced = entries.for_one_entry(claim) if found is None else None
+    if found is not None or reduced is None:
+        return found
+    alone, length = reduced
+    inner = found_by_engines(alone)
+    names_ = {each.name for each in claim.variables if not each.random}
+    if inner.verdict == "holds":
+        return replace(inner, detail=f"for every {length}, entry by entry: {inner.detail}")
+    if inner.verdict != "refuted" or len(alone.assumptions) < len(claim.assumptions):
+        return None
+    vectors = {each.name for each in claim.variables if isinstance(each.kind, Reals) and each.kind.dims}
+    point = tuple((name, f"({value})" if name in vectors else value) for name, value in inner.witness if name in names_)
+    place = " ".join(f"{name}={value}" for name, value in ((length, "1"), *point))
+    said = inner.detail.rpartition(": ")[2]
+    return replace(inner, detail=f"{place}: {said}", witness=((length, "1"), *point), suggestions=())
+
+
 def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -> Finding:
     """Ask one engine after the other; the first decisive finding, and nothing is guessed when there is none."""
     reasons: list[str] = []
@@ -120,6 +168,11 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
     late = False
     faults: list[str] = []
     ends = time.process_time() + claim.budget
+    stated = claim
+    try:
+        claim = spelled(stated)
+    except Undecided as reason:
+        return Finding("inconclusive", "undecided", str(reason), engine="")
     for engine in engines_for(claim):
         allowed = {"allow_code": allow_code, "folder": folder} if engine in MAY_RUN_CODE else {}
         left = ends - time.process_time()
@@ -127,14 +180,19 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
             late = True
             reasons.append(f"over its budget of {claim.budget:g} s")
             break
-        asked = claim if engine is cited.decide else cells.with_numbers(claim)
+        asked = claim if engine is cited.decide else cells.with_numbers(stated if engine is shapes.decide else claim)
         try:
             found = engine(replace(asked, budget=left), **allowed)
         except Undecided as reason:
             late = isinstance(reason, OutOfTime)
             reasons.append(str(reason))
             continue
-        except (ArithmeticError, IndexError, TypeError, ValueError, KeyError, AttributeError, AssertionError) as error:
+        except (MemoryError, ImportError):
+            raise
+        except RecursionError:
+            reasons.append("nested too deeply")
+            continue
+        except Exception as error:  # whatever it is: the fault of an engine is no verdict, and no crash
             faults.append(f"internal error of {engine.__module__}: {type(error).__name__}: {error}")
             continue
         if found is None:
@@ -155,6 +213,22 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
     detail = "; ".join(dict.fromkeys(filter(None, faults + reasons))) or "no engine decides such a statement"
     grade = "disagreement" if faults else "late" if late else "undecided"
     return Finding("inconclusive", grade, detail, engine="", suggestions=tuple(dict.fromkeys(suggestions)))
+
+
+# Exact before approximate, proof before search, cheap before dear.
+PROOFS: tuple[Engine, ...] = (holes.decide, logic.decide, identities.decide, everywhere.decide)
+SEARCHES: tuple[Engine, ...] = (
+    solving_soon,
+    entrywise,
+    witnesses.decide,
+    intervals.decide,
+    entry_by_entry,
+    solving,
+    searching,
+)
+IDENTITIES: tuple[Engine, ...] = (cited.decide, shapes.decide, *PROOFS, *SEARCHES)
+CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, sampling)
+MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, confined.decide)  # of the user, where it is allowed
 
 
 def _mentions(node: Node, kinds: "type | object") -> bool:

@@ -7,10 +7,11 @@ scalars or the arrays raise an ArithmeticError or an IndexError; what cannot be 
 """
 
 import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import factorial, isqrt, prod
+from functools import reduce
+from math import factorial, floor, isqrt, prod
 from typing import Literal
 
 from likewise.claims import arrays
@@ -19,7 +20,10 @@ from likewise.claims.language.limits import BITS, EXPONENT, SIZE
 from likewise.claims.language.tree import (
     Binary,
     Call,
+    Constant,
+    Gradient,
     Index,
+    Indexed,
     Join,
     Matrix,
     Name,
@@ -29,18 +33,22 @@ from likewise.claims.language.tree import (
     Text,
     Transpose,
 )
+from likewise.claims.spelling import DERIVED
 from likewise.claims.verdict import Undecided
+
+FACTORIAL = 500
 
 
 @dataclass(frozen=True)
 class Scalars:
     """How one kind of scalars is computed with; + - * and unary - are those of the scalars themselves."""
 
-    elementwise: Mapping[str, Callable[[Entry], Entry]]  # sqrt exp log sin cos abs relu
+    elementwise: Mapping[str, Callable[[Entry], Entry]]  # sqrt exp log sin cos abs relu erf sign floor
     maximum: Callable[..., Entry]
     power: Callable[[Entry, Entry], Entry]  # an exponent made of numbers alone stays a Fraction
     number: Callable[[Fraction], Entry]
     divide: Callable[[Entry, Entry], Entry] = operator.truediv
+    pi: Callable[[], Entry] | None = None
 
 
 def _rational_power(base: Fraction, exponent: Fraction) -> Fraction:
@@ -62,7 +70,13 @@ def _rational_root(value: Fraction) -> Fraction:
 
 
 RATIONALS = Scalars(
-    elementwise={"abs": abs, "relu": lambda value: max(value, Fraction(0)), "sqrt": _rational_root},
+    elementwise={
+        "abs": abs,
+        "relu": lambda value: max(value, Fraction(0)),
+        "sqrt": _rational_root,
+        "sign": lambda value: Fraction((value > 0) - (value < 0)),
+        "floor": lambda value: Fraction(floor(value)),
+    },
     maximum=max,
     power=_rational_power,
     number=lambda value: value,
@@ -92,6 +106,10 @@ class Reader:
                 if name not in self.values:
                     raise Undecided(f"{name} has no value")
                 return self.values[name]
+            case Constant():
+                if self.scalars.pi is None:
+                    raise Undecided(f"{node} is no fraction")
+                return arrays.scalar(self.scalars.pi())
             case Negative(operand):
                 return self.evaluate(operand).map(operator.neg)
             case Binary("^", left, right):
@@ -110,6 +128,12 @@ class Reader:
                 return arrays.join([self.evaluate(part) for part in parts], self.lies)
             case Matrix(rows):
                 return arrays.stacked([self.evaluate(row) for row in rows])
+            case Indexed():
+                return self._indexed(node).map(self.scalars.number)
+            case Gradient(name, body, place):
+                return self._gradient(name, body, self.evaluate(place))
+            case Call("grad", (body, by)) if isinstance(body, Node):
+                return self._derivative(body, by)
             case Call(function, arguments):
                 return self._call(function, arguments).map(self.scalars.number)
         raise Undecided(f"{type(node).__name__} is not evaluated here")
@@ -119,6 +143,43 @@ class Reader:
             return Reader({}).evaluate(node)
         except Undecided:
             return self.evaluate(node)
+
+    def _indexed(self, node: Indexed) -> Array:
+        """The function of the values of the body, entry by entry, for every whole number of the range."""
+        places = range(self.whole(node.lowest), self.whole(node.highest) + 1)
+        found = [self._with_index(node.index, place).evaluate(node.body) for place in places]
+        if not found:
+            if node.function in ("sum", "prod"):
+                return arrays.scalar(Fraction(node.function == "prod"))
+            raise ArithmeticError(f"{node.function} of nothing")
+        if node.function in ("max", "min"):
+            return self._extreme(node.function, found) if len(found) > 1 else found[0]
+        join = operator.mul if node.function == "prod" else operator.add
+        total = reduce(lambda left, right: arrays.broadcast(join, left, right), found)
+        if node.function != "mean":
+            return total
+        count = self.scalars.number(Fraction(len(found)))
+        return total.map(lambda entry: self.scalars.divide(entry, count))
+
+    def _with_index(self, index: str, place: int) -> "Reader":
+        value = arrays.scalar(self.scalars.number(Fraction(place)))
+        return replace(self, values={**self.values, index: value}, sizes={**self.sizes, index: place})
+
+    def _derivative(self, body: Node, by: "Node | Text") -> Array:
+        """grad(f, x) and grad(f, x[i])."""
+        if isinstance(by, Index) and isinstance(by.operand, Name):
+            whole = self._derivative(body, by.operand)
+            axes = len(self.evaluate(body).shape)
+            if axes:
+                raise Undecided("the derivative of an array by an entry")
+            return arrays.index(whole, [self.whole(index) for index in by.indices])
+        if not isinstance(by, Name):
+            raise Undecided("grad is taken by a variable")
+        return self._gradient(by.name, body, self.evaluate(by))
+
+    def _gradient(self, name: str, body: Node, place: Array) -> Array:
+        """The derivatives of the body by every entry of a name: the shape of the body, then that of the place."""
+        return gradient(self, name, body, place)
 
     def _line(self, array: Array) -> Array:
         """A new vector lies where vectors lie."""
@@ -138,7 +199,17 @@ class Reader:
             if function == "I":
                 return arrays.filled((*shape, *shape), lambda place: Fraction(place[0] == place[1]))
             return self._line(arrays.filled(shape, lambda place: Fraction(function == "ones")))
+        if function in DERIVED:
+            return self.evaluate(DERIVED[function](*arguments))
+        if function in ("reshape", "transpose"):
+            first, *rest = (argument for argument in arguments if not isinstance(argument, Text))
+            numbers = [self.whole(argument) for argument in rest]
+            if function == "reshape":
+                return self._line(arrays.reshape(self.evaluate(first), tuple(numbers)))
+            return arrays.exchanged(self.evaluate(first), *numbers)
         given = [self.evaluate(argument) for argument in arguments if not isinstance(argument, Text)]
+        if function == "choose" and not isinstance(arguments[1], Text):
+            given[1] = self._exponent(arguments[1])
         if function in ELEMENTWISE:
             return given[0].map(self._elementwise(function))
         if function in ("max", "min"):
@@ -147,6 +218,8 @@ class Reader:
             return self._line(arrays.einsum(arguments[0].text, given))
         if function == "softmax":
             return self._softmax(given[0])
+        if function == "argmax":
+            return arrays.scalar(Fraction(self._argmax(given[0].entries)))
         if function == "vec":
             return self._line(arrays.vector(given[0]))
         if function == "mean":
@@ -156,6 +229,8 @@ class Reader:
             return arrays.scalar(self.scalars.divide(arrays.total(given[0].entries), count))
         if function == "norm":
             return arrays.scalar(self._elementwise("sqrt")(SHAPED["sqnorm"](given[0]).scalar))
+        if function == "choose":
+            return _choose(*given, self.scalars.number)
         if function not in SHAPED:
             raise Undecided(f"{function} is not evaluated here")
         return SHAPED[function](*given)
@@ -178,6 +253,19 @@ class Reader:
         )
         return found.map(operator.neg) if function == "min" else found
 
+    def _argmax(self, entries: Sequence[Entry]) -> int:
+        """The place of the largest entry, counted from 1; which one of equal ones is not said."""
+        if not entries:
+            raise ArithmeticError("argmax of nothing")
+        best, tied = 0, False
+        for place in range(1, len(entries)):
+            above = _sign(self.scalars, entries[place] - entries[best])
+            tied = above == 0 or (tied and above < 0)
+            best = place if above > 0 else best
+        if tied:
+            raise Undecided("argmax of equal entries: which of them is a convention")
+        return best + 1
+
     def _softmax(self, array: Array) -> Array:
         """e^{x_i}/Σ_j e^{x_j} along the last axis, or along a line."""
         if not array.shape or not array.entries:
@@ -188,17 +276,35 @@ class Reader:
         return Array(array.shape, tuple(shares), array.line)
 
 
-ELEMENTWISE = frozenset({"sqrt", "exp", "log", "sin", "cos", "abs", "relu"})
+ELEMENTWISE = frozenset({"sqrt", "exp", "log", "sin", "cos", "abs", "relu", "erf", "sign", "floor"})
 
 
-def _choose(n: Array, k: Array) -> Array:
+def _choose(n: Array, k: Array, number: Callable[[Fraction], Entry]) -> Array:
     """n·(n-1)···(n-k+1)/k!, also of a symbolic n."""
     count = k.scalar
     if not isinstance(count, Fraction) or count.denominator > 1 or not 0 <= count <= EXPONENT:
         raise Undecided("choose(n, k) needs a whole k")
     falling = [n.scalar - i for i in range(int(count))]
-    top = prod(falling[1:], start=falling[0]) if falling else Fraction(1)
-    return arrays.scalar(top * Fraction(1, factorial(len(falling))))
+    top = prod(falling[1:], start=falling[0]) if falling else number(Fraction(1))
+    share = Fraction(1, factorial(len(falling)))
+    return arrays.scalar(top * number(share))
+
+
+def _factorial(value: Entry) -> Fraction:
+    """1·2···n of a whole number n that is not negative."""
+    if not hasattr(value, "denominator"):
+        raise Undecided("a factorial of what is no known number")
+    n, below = int(value.numerator), int(value.denominator)
+    if below > 1 or n < 0:
+        raise ArithmeticError("a factorial of what is no whole number")
+    if n > FACTORIAL:
+        raise Undecided(f"a factorial above {FACTORIAL}")
+    return Fraction(factorial(n))
+
+
+def _product(array: Array) -> Array:
+    """The product of all entries; of nothing it is 1."""
+    return arrays.scalar(prod(array.entries[1:], start=array.entries[0]) if array.entries else Fraction(1))
 
 
 SHAPED: dict[str, Callable[..., Array]] = {
@@ -209,5 +315,201 @@ SHAPED: dict[str, Callable[..., Array]] = {
     "outer": arrays.outer,
     "pairs": arrays.pairs,
     "dim": lambda array: arrays.scalar(Fraction(len(array.entries))),
-    "choose": _choose,
+    "factorial": lambda array: array.map(_factorial),
+    "prod": _product,
 }
+
+
+class Slope:
+    """A number and how fast it changes along one direction; `rate` is None where it does not depend on it."""
+
+    def __init__(self, scalars: Scalars, value: Entry, rate: Entry = None) -> None:
+        self.scalars, self.value = scalars, value
+        self.rate: Entry = rate
+
+    def _of(self, value: Entry, rate: Entry | None) -> "Slope":
+        return Slope(self.scalars, value, rate)
+
+    def _other(self, other: Entry) -> "Slope":
+        return other if isinstance(other, Slope) else self._of(self.scalars.number(other), None)
+
+    def __add__(self, other: Entry) -> "Slope":
+        other = self._other(other)
+        return self._of(self.value + other.value, _sum(self.rate, other.rate))
+
+    def __neg__(self) -> "Slope":
+        return self._of(-self.value, None if self.rate is None else -self.rate)
+
+    def __sub__(self, other: Entry) -> "Slope":
+        return self + -self._other(other)
+
+    def __rsub__(self, other: Entry) -> "Slope":
+        return -self + other
+
+    def __mul__(self, other: Entry) -> "Slope":
+        other = self._other(other)
+        rates = (
+            None if rate is None else rate * factor.value for rate, factor in ((self.rate, other), (other.rate, self))
+        )
+        return self._of(self.value * other.value, _sum(*rates))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def divided(self, other: "Slope") -> "Slope":
+        """self/other."""
+        quotient = self.scalars.divide(self.value, other.value)
+        turned = None if other.rate is None else -(quotient * other.rate)
+        rate = _sum(self.rate, turned)
+        return self._of(quotient, None if rate is None else self.scalars.divide(rate, other.value))
+
+    def raised(self, exponent: Entry) -> "Slope":
+        """self^exponent."""
+        power = self.scalars.power
+        if not isinstance(exponent, Slope):
+            value = power(self.value, exponent)
+            if self.rate is None or not exponent:
+                return self._of(value, None)
+            return self._of(
+                value,
+                self._singular(lambda: power(self.value, exponent - 1)) * (self.rate * self.scalars.number(exponent)),
+            )
+        value = power(self.value, exponent.value)
+        parts = [None, None]
+        if exponent.rate is not None:
+            parts[0] = value * self.scalars.elementwise["log"](self.value) * exponent.rate
+        if self.rate is not None:
+            parts[1] = power(self.value, exponent.value - 1) * exponent.value * self.rate
+        return self._of(value, _sum(*parts))
+
+    def _singular(self, slope: Callable[[], Entry]) -> Entry:
+        """The slope of a root, which is infinite at 0, unless what is under the root stays there."""
+        try:
+            return slope()
+        except ZeroDivisionError:
+            if _sign(self.scalars, self.rate) == 0:
+                raise Undecided("the derivative of a root of 0") from None
+            raise
+
+    def mapped(self, function: str) -> "Slope":
+        """One of ELEMENTWISE."""
+        if function not in self.scalars.elementwise:
+            raise Undecided(f"{function} is not taken of these numbers")
+        value = self.scalars.elementwise[function](self.value)
+        if self.rate is None:
+            return self._of(value, None)
+        if function in ("abs", "relu"):
+            return self._of(value, self._bent(function, value))
+        if function in ("sign", "floor"):
+            if function == "sign" and _sign(self.scalars, self.value) != 0:
+                return self._of(value, None)
+            raise Undecided(f"{function} jumps")
+        return self._of(value, self._smooth(function, value) * self.rate)
+
+    def _smooth(self, function: str, value: Entry) -> Entry:
+        known, divide = self.scalars.elementwise, self.scalars.divide
+        match function:
+            case "exp":
+                return value
+            case "log":
+                return divide(self.scalars.number(Fraction(1)), self.value)
+            case "sin":
+                return known["cos"](self.value)
+            case "cos":
+                return -known["sin"](self.value)
+            case "sqrt":
+                return self._singular(lambda: divide(self.scalars.number(Fraction(1)), value * 2))
+        if function != "erf" or self.scalars.pi is None:
+            raise Undecided(f"{function} is not differentiated")
+        return divide(known["exp"](-(self.value * self.value)) * 2, known["sqrt"](self.scalars.pi()))
+
+    def _bent(self, function: str, value: Entry) -> Entry:
+        """abs and relu: the slope on the side that the direction leads to."""
+        try:
+            side = _sign(self.scalars, self.value)
+        except Undecided:
+            return self.scalars.divide(value, self.value) * self.rate
+        if side == 0:
+            rate = _sign(self.scalars, self.rate)
+            return self.rate * (max(rate, 0) if function == "relu" else rate)
+        return self.rate if side > 0 else -self.rate if function == "abs" else self.rate * 0
+
+
+def _sign(scalars: Scalars, value: Entry) -> int:
+    """-1, 0 or 1 where it is a known number; terms and intervals are not."""
+    found: Entry = scalars.elementwise["sign"](value) if "sign" in scalars.elementwise else None
+    if not isinstance(found, Fraction) and type(found).__name__ != "fmpq":
+        raise Undecided("a sign that is not known")
+    return (found > 0) - (found < 0)
+
+
+def _sum(left: Entry | None, right: Entry | None) -> Entry | None:
+    return right if left is None else left if right is None else left + right
+
+
+def _largest(*values: Slope) -> Slope:
+    """max(a, b) = b + relu(a - b), one after the other."""
+    found = values[0]
+    for value in values[1:]:
+        found = value + (found - value).mapped("relu")
+    return found
+
+
+def slopes(scalars: Scalars) -> Scalars:
+    """Numbers with their rates of change, over any scalars."""
+
+    def number(value: Entry) -> Slope:
+        return value if isinstance(value, Slope) else Slope(scalars, scalars.number(value))
+
+    return Scalars(
+        elementwise={name: lambda value, name=name: value.mapped(name) for name in ELEMENTWISE},
+        maximum=_largest,
+        power=lambda base, exponent: base.raised(exponent),
+        number=number,
+        divide=lambda top, bottom: number(top).divided(number(bottom)),
+        pi=None if scalars.pi is None else lambda: Slope(scalars, scalars.pi()),  # ty: ignore[call-non-callable]
+    )
+
+
+def gradient(at: Reader, name: str, body: Node, place: Array) -> Array:
+    """The derivatives of the body by every entry of a name: the shape of the body, then that of the place.
+
+    Going forward and backward along an entry must give opposite rates: at a kink they do not, and there is none.
+    """
+    scalars = slopes(at.scalars)
+    lifted = {other: value.map(scalars.number) for other, value in at.values.items() if other != name}
+    one = at.scalars.number(Fraction(1))
+
+    def rates(entry: int, direction: Entry) -> Array:
+        moved = [
+            Slope(at.scalars, value, direction if number == entry else None)
+            for number, value in enumerate(place.entries)
+        ]
+        values = {**lifted, name: Array(place.shape, tuple(moved), place.line)}
+        found = Reader(values, at.sizes, scalars, at.lies).evaluate(body)
+        return found.map(lambda entry: at.scalars.number(Fraction(0)) if entry.rate is None else entry.rate)
+
+    columns = []
+    for entry in range(len(place.entries)):
+        forward, backward = rates(entry, one), rates(entry, -one)
+        for a, b in zip(forward.entries, backward.entries, strict=True):
+            if not _is_zero(at.scalars, a + b):
+                raise ArithmeticError("no derivative at a kink")
+        columns.append(forward)
+    if not columns:
+        raise Undecided("a derivative by nothing")
+    inner = columns[0]
+    entries = tuple(column.entries[number] for number in range(len(inner.entries)) for column in columns)
+    if not inner.shape:
+        return Array(place.shape, entries, place.line)
+    if not place.shape:
+        return Array(inner.shape, entries, inner.line)
+    flat = [(len(each.entries),) if each.line else each.shape for each in (inner, place)]
+    return Array(flat[0] + flat[1], entries)
+
+
+def _is_zero(scalars: Scalars, value: Entry) -> bool:
+    """Whether it is 0; what balls leave open is taken as 0 only if they contain it."""
+    try:
+        return _sign(scalars, value) == 0
+    except Undecided:
+        return True

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from likewise.claims.language.limits import CLAIMS, DOCUMENT
 
 NOTHING = "nothing to check: there is no claim"
+UNNOTICED = ("nobody", "not visibly flagged")  # how the label `noticed` begins where no one did
+LABEL = re.compile(r"^[ \t]*(row|who|noticed|note):[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -22,6 +24,15 @@ class Stated:
     error: str = ""
     column: int = field(default=1, repr=False, compare=False)
     spans: "tuple[Span, ...]" = field(default=(), repr=False, compare=False)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        r"""What a claim says about itself and is not checked: who said it, who noticed, its row, a note.
+
+        >>> Stated("a", "who: GPT\nnoticed: nobody\nassert: 1 == 2").labels
+        {'who': 'GPT', 'noticed': 'nobody'}
+        """
+        return dict(LABEL.findall(self.text))
 
     def place(self, at: tuple[int, int]) -> tuple[int, int]:
         """The line and column of the file for a line and column of the text.

@@ -48,7 +48,8 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         reason = MissingPackage("this claim", package) if package in EXTRAS else error
         found = Finding("inconclusive", "undecided", str(reason), engine="")
     except Exception as error:  # a fault of an engine must not pass for a verdict
-        found = Finding("inconclusive", "undecided", f"internal error: {type(error).__name__}: {error}", engine="")
+        reason = f"internal error: {type(error).__name__}: {error}"
+        found = Finding("inconclusive", "disagreement", reason, engine="")
     seconds = round(time.monotonic() - started, 3)
     return {"finding": asdict(found), "versions": _versions(), "seconds": seconds}
 

@@ -63,7 +63,7 @@ def test_every_function_and_every_field_is_on_the_page() -> None:
 
 
 def test_every_grade_is_on_the_page_and_explained_by_reports() -> None:
-    from likewise.review import GRADES
+    from likewise.review.rendering import GRADES
 
     table = PAGE[PAGE.index("| grade |") : PAGE.index("A malformed claim has no grade")]
     rows = re.findall(r"^\| ([a-z ]+?) \|", table, re.MULTILINE)

@@ -11,6 +11,7 @@ from likewise.claims.language.claim import Compares
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tree import FUNCTIONS as LANGUAGE
 from likewise.claims.language.tree import Chain, Node
+from likewise.claims.spelling import DERIVED
 from likewise.claims.verdict import Undecided
 
 Q, K, A, S = np.array([1.0, -2.0, 3.0]), np.array([0.5, 4.0, -1.0]), np.arange(9.0).reshape(3, 3), np.array(2.0)
@@ -58,7 +59,8 @@ def test_values_by_hand(text: str, value: npt.ArrayLike) -> None:
 
 
 def test_every_function_of_the_language_is_there() -> None:
-    assert {*FUNCTIONS, "einsum"} == LANGUAGE
+    by_pieces = {"prod", "argmax", "factorial", "reshape", "transpose"}  # left to the exact engines
+    assert {*FUNCTIONS, "einsum"} == LANGUAGE - {"grad", *DERIVED} - by_pieces
 
 
 @settings(deadline=None, max_examples=60)

@@ -182,7 +182,7 @@ def test_chance_in_an_assumption_is_taken_exactly(text: str, verdict: str) -> No
 
 
 def test_suggestion_of_what_stays_open_is_kept() -> None:
-    text = "given: W in R^(D, M); x in R^D | assert: W' @ x has shape [M, 1]"
+    text = "given: x in R^D | assert: x' @ x has shape [1, 1]"
     finding = found(text)
     assert finding.verdict == "inconclusive", finding
     assert finding.suggestions == ("layout: columns",)

@@ -8,11 +8,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from flint import arb, ctx, fmpq
+from flint import ctx, fmpq
 
 from likewise.claims import judge
 from likewise.claims.arrays import Array
 from likewise.claims.enclosures import ENCLOSURES
+from likewise.claims.judge.numbers import ball
 from likewise.claims.language.expressions import expression
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Reader as Tokens
@@ -26,8 +27,9 @@ GIVEN = (
     "given: a, b in R; x, y in R^D; z in R^N; A in R^(N, D); B in R^(D, M); S in R^(D, D); T[N, N, D]\nsizes: N, D, M\n"
 )
 FRAME = parse(f"{GIVEN}assert: a == b")
-NUMBERS = ("0", "1", "2", "3", "1/2", "0.1", "4", "N", "D", "M")
+NUMBERS = ("0", "1", "2", "3", "1/2", "0.1", "4", "N", "D", "M", "pi")
 MAPS = ("abs", "relu", "sqrt", "exp", "log", "sin", "cos")
+NEW_MAPS = ("tanh", "sigmoid", "erf", "normcdf", "sign", "floor", "ceil", "log2", "factorial")
 
 
 class Sentences:
@@ -35,15 +37,24 @@ class Sentences:
 
     def __init__(self, seed: int) -> None:
         self.draw = Random(seed)
+        self.inside_slope = False
 
     def of(self, shape: str, depth: int) -> str:
         if depth <= 0 or self.draw.random() < 0.12:
             return self.leaf(shape)
         ways = [self.binary, self.binary, self.mapped, self.negative, self.extreme]
+        ways += [self.indexed] if depth < 4 else []
+        ways += [self.slope] if not self.inside_slope else []
         ways += [self.number] * 4 if shape == "" else []
         ways += [self.vector] * 3 if len(shape) == 1 else []
         ways += [self.matrix] * 3 if len(shape) == 2 else []
-        return self.draw.choice(ways)(shape, depth - 1)
+        way = self.draw.choice(ways)
+        if way != self.slope:
+            return way(shape, depth - 1)
+        self.inside_slope = True
+        found = way(shape, depth - 1)
+        self.inside_slope = False
+        return found
 
     def leaf(self, shape: str) -> str:
         named = [name for name, mine in SHAPES.items() if mine == shape]
@@ -70,7 +81,31 @@ class Sentences:
     def mapped(self, shape: str, depth: int) -> str:
         if shape and self.draw.random() < 0.2:
             return f"softmax({self.of(shape, depth)})"
-        return f"{self.draw.choice(MAPS)}({self.of(shape, depth)})"
+        if self.draw.random() < 0.1:
+            return f"mod({self.of(shape, depth)}, {self.of(self.smaller(shape), depth)})"
+        return f"{self.draw.choice(MAPS + NEW_MAPS)}({self.of(shape, depth)})"
+
+    def indexed(self, shape: str, depth: int) -> str:
+        """A sum, product, mean or extreme over an index, which stands in the body too."""
+        function, index = self.draw.choice(["sum", "prod", "mean", "max", "min"]), f"i{depth}"
+        length = self.draw.choice("DN")
+        lowest = self.draw.choice(["1", "1", "1", "0", "2"])
+        array = self.draw.choice([name for name, mine in SHAPES.items() if mine == length])
+        if lowest == "0":
+            array = f"[0, 1*{array}]" if self.draw.random() < 0.5 else array
+        entry = self.draw.choice([f"{array}[{index}]", index, f"{index}*{array}[{index}]"])
+        return f"{function}({index} in {lowest}..{length}, {entry}*({self.of(shape, depth)}) + {self.of('', 0)})"
+
+    def slope(self, shape: str, depth: int) -> str:
+        """A derivative whose shape is wanted: of an array by a number, or of a number by an array."""
+        by = self.draw.choice([name for name, mine in SHAPES.items() if mine == shape] or ["a"])
+        if shape and self.draw.random() < 0.5:
+            return f"grad({self.of(shape, depth)}, {self.draw.choice('ab')})"
+        if len(shape) == 2 and self.draw.random() < 0.5:
+            rows, columns = ([name for name, mine in SHAPES.items() if mine == axis] for axis in shape)
+            if rows and columns:
+                return f"grad({self.of(shape[0], depth)}, {self.draw.choice(columns)})"
+        return f"grad({self.of('', depth)}, {by})" if by in SHAPES and SHAPES[by] == shape else self.leaf(shape)
 
     def negative(self, shape: str, depth: int) -> str:
         return f"-({self.of(shape, depth)})"
@@ -83,7 +118,11 @@ class Sentences:
         return self.draw.choice(["D", "N", "ND", "DM", "DD", "NND", "D"])
 
     def number(self, shape: str, depth: int) -> str:
-        way = self.draw.randint(0, 8)
+        way = self.draw.randint(0, 10)
+        if way == 9:
+            return f"argmax({self.of(self.any_shape(), depth)})"
+        if way == 10:
+            return f"prod({self.of(self.draw.choice(['D', 'N', '']), depth)})"
         if way == 0:
             same = self.draw.choice(["D", "N", "ND"])
             return f"dot({self.of(same, depth)}, {self.of(same, depth)})"
@@ -121,7 +160,11 @@ class Sentences:
         return f"[{', '.join(parts)}]"
 
     def matrix(self, shape: str, depth: int) -> str:
-        way, (rows, columns) = self.draw.randint(0, 4), shape
+        way, (rows, columns) = self.draw.randint(0, 6), shape
+        if way == 5:
+            return f"transpose({self.of(columns + rows, depth)}, {self.draw.choice(['1, 2', '2, 1'])})"
+        if way == 6:
+            return f"reshape(vec({self.of(columns + rows, depth)}), {rows}, {columns})"
         if way == 0:
             return f"outer({self.of(rows, depth)}, {self.of(columns, depth)})"
         if way == 1:
@@ -177,7 +220,7 @@ class Place:
 def overlap(left: Any, right: Any) -> bool:
     if isinstance(left, fmpq) and isinstance(right, fmpq):
         return left == right
-    a, b = arb(left), arb(right)
+    a, b = ball(left), ball(right)
     return bool(a.overlaps(b)) or not (a.is_finite() and b.is_finite())
 
 

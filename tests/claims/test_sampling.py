@@ -61,7 +61,8 @@ def test_reports_can_be_replayed() -> None:
 
 
 @pytest.mark.slow
-def test_of_2000_true_claims_at_most_15_in_1000_are_refuted() -> None:
+@pytest.mark.parametrize("trials", [400, pytest.param(2000, marks=pytest.mark.full)])
+def test_of_true_claims_at_most_15_in_1000_are_refuted(trials: int) -> None:
     """alpha = 0.01, equality without a tolerance, four kinds of bounded quantities, intervals and bets together."""
     texts = [
         "given: w ~ N(0, 1)\nassert: E[cos(w)] == exp(-1/2)",
@@ -70,8 +71,8 @@ def test_of_2000_true_claims_at_most_15_in_1000_are_refuted() -> None:
         "given: s ~ Rademacher(3)\nassert: E[s[1]*s[2]] == 0",
     ]
     claims = [replace(parse(text), alpha=Fraction(1, 100)) for text in texts]
-    verdicts = [decide(replace(claims[trial % 4], seed=trial), draws=256) for trial in range(2000)]
-    assert sum(verdict is not None and verdict.verdict == "refuted" for verdict in verdicts) <= 30
+    verdicts = [decide(replace(claims[trial % 4], seed=trial), draws=256) for trial in range(trials)]
+    assert sum(verdict is not None and verdict.verdict == "refuted" for verdict in verdicts) <= 0.015 * trials
 
 
 DECIDED = [
@@ -128,11 +129,8 @@ def test_tolerance_spends_all_draws_because_the_interval_is_the_news() -> None:
     [
         ("given: w ~ N(0, 1)\nassert: E[w] == 0", "w is unbounded: sampling needs"),
         ("given: x ~ U(0, 1)\nbounded: [0, 0.5]\nassert: E[x] == 1/2", r"outside of \[0, 0.5\]"),
-        ("given: w ~ N(0, -sqrt(1))\nassert: E[cos(w)] == 0", "negative variance"),
         ("given: w ~ N(0, [1, 2])\nassert: E[cos(w[1])] == 0", "needs a covariance matrix"),
-        ("given: x ~ U(sqrt(1), 0)\nassert: E[x] == 0", "wrong way round"),
         ("given: s in R; x ~ U(0, 1)\nassume: s < 0; s > 0\nassert: E[s*x] == s/2", "no point was found"),
-        ("given: x ~ U(0, 1)\nassert: E[x - E[x]] == 0", "an expectation inside"),
         ("given: x ~ U(zeros(2), ones(2))\nassert: E[x] == 1/2*ones(2)", "not a number but has shape"),
         ("of: no.such\nassert: E[out] == 0", "not a program with a random output"),
     ],

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from likewise.claims import check
 from likewise.claims.language.claim import Bounded, Claim, HasShape
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tree import Node
@@ -74,7 +75,7 @@ CATALOGUE = [
     (66, f"{FQ}\nlayout: rows\nassert: fq @ fk has shape [1, 1]", "refuted"),
     (67, f"{FQ}\nlayout: rows\nassert: fq @ (fk' @ v') has shape [1, D]", "refuted"),
     (67, f"{FQ}\nlayout: rows\nassert: fq @ (fk' @ v')' has shape [1, D]", "refuted"),
-    (68, f"{FQ}\nassert: fq @ fk has shape [1, 1]", "refuted"),
+    (68, f"{FQ}\nassert: fq @ fk has shape [1, 1]", "holds"),
     (68, f"{FQ}\nassert: fq' @ fk has shape [1, 1]", "inconclusive"),
     (69, f"{FQ}\nlayout: rows\nassert: fq @ fk' @ v/(fq @ fk') has shape [1, D]", "holds"),
     (70, f"{FQ}\nlayout: rows\nassert: fq @ fk' has shape [M, M]", "refuted"),
@@ -132,7 +133,7 @@ def test_assumed_sizes_are_respected(assumption: str, verdict: str) -> None:
 @pytest.mark.parametrize(
     ("relation", "verdict"),
     [
-        ("q @ k == dot(q, k)", "refuted"),
+        ("q @ k == dot(q, k)", None),  # vectors have one axis, unless one is transposed
         ("q == v", "refuted"),
         ("dot(q, v) == 0", "refuted"),
         ("q' @ k == dot(q, k)", None),  # D x D against a scalar is elementwise: others find it false
@@ -256,3 +257,24 @@ def test_a_formula_of_numbers_alone_is_its_own_witness() -> None:
     finding = decide(parse("assert: 7[1] == 7"))
     assert finding is not None
     assert (finding.verdict, finding.witness) == ("refuted", (("formula", "7[1] == 7"),))
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("given: x[b, t, d], v[d]\nassert: x @ v has shape [b, t]", "holds"),
+        ("given: x[b, d, t], v[d]\nassert: v @ x has shape [b, t]", "holds"),
+        ("given: x[b, d, t], v[d]\nassert: v @ x has shape [b, 1, t]", "refuted"),
+        ("given: A[n, d], c[d]\nassert: A @ c has shape [n]", "holds"),
+        ("given: x[b, t, d], y[1, d, s]\nassert: x @ y has shape [b, t, s]", "holds"),
+        ("given: x[b, t, d], y[c, d, s]\nassert: x @ y has shape [b, t, s]", "refuted"),
+        ("given: q[b, h, t, k], K[b, 1, s, k]\nassert: q @ K' has shape [b, h, t, s]", "holds"),
+        ("given: q in R^D\nlayout: rows\nassert: q' has shape [D]", "holds"),
+        ("given: x[1, 1, 1], y[n]\nassert: x + y has shape [n]", "refuted"),
+        ("given: x[1, 1, 1], y[n]\nassert: x + y has shape [1, 1, n]", "holds"),
+        ("given: A in R^(D, D); x in R^D\nassert: x @ A @ x == x @ A' @ x", "holds"),
+        ("given: A in R^(D, D); x in R^D\nassert: x @ A' has shape [D]", "holds"),
+    ],
+)
+def test_vectors_have_one_axis_and_batches_broadcast_as_in_torch(text: str, verdict: str) -> None:
+    assert check(text).verdict == verdict

@@ -110,8 +110,8 @@ def test_impossible_assumptions_prove_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "given: x in R\nassume: x^2 == 2; x > 0\nassert: x > 1.42",
-        "given: x in R\nassert: x^2 != 2",
+        "given: x in R\nassume: x^3 == x + 1\nassert: x > 1.33",
+        "given: x in R\nassert: x^5 - x != 1",
     ],
 )
 def test_a_counterexample_without_fractions_is_no_refutation(text: str) -> None:
@@ -123,8 +123,6 @@ def test_a_counterexample_without_fractions_is_no_refutation(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "given: x in R\nassert: exp(x) >= 1 + x",
-        "given: x in R\nassume: x > 0\nassert: log(x) <= x - 1",
         "given: x in R; n in 1..3\nassert: x^n == x",
         "given: x in R^D\nassert: max(x) <= norm(x)",
         "given: x in R^D\nassert: sqnorm(softmax(x)) <= 1",
@@ -226,7 +224,7 @@ def _verdict(text: str) -> Finding | None:
         (terms, "maximum", lambda *values: values[0], "given: x in R\nassert: abs(x) == x"),
         (terms.Side, "undefined", [z3.BoolVal(False)], "given: x in R\nassert: sqrt(x)^2 == x"),
         (problems._Statement, "true", lambda *_: [z3.BoolVal(False)], "given: x in R\nassume: x > 1\nassert: x > 2"),
-        (problems, "_entry", lambda name, kind: (z3.Int(name), z3.ToReal(z3.Int(name)), []),
+        (problems, "entry_symbol", lambda name, kind: (z3.Int(name), z3.ToReal(z3.Int(name)), []),
          "given: x in R\nassert: x^2 >= x"),
         (gram, "real", lambda value: z3.RealVal(1), "given: x in R^D\nassert: sum(x)^2 <= sqnorm(x)"),
     ],

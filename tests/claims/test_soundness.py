@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.claims.algebra import balls
+from likewise.claims.algebra import balls, intervals
 from likewise.claims.engines import decide
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unparsed
@@ -96,14 +96,33 @@ def test_what_an_equation_gives_may_refute_inside_its_domain() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "given: x ~ N(0, -sqrt(1)) | assert: E[x^2] == -1",
-        "given: x ~ N(0, -sqrt(1)) | assert: Var[x] < 0",
-        "given: x ~ U(sqrt(1), 0) | assert: E[x] == 1/2",
-        "given: w ~ N(0, -sqrt(1)*I(D)) | assert: E[sqnorm(w)] == -D",
+        "given: s in R; x ~ N(0, -s^2 - 1) | assert: E[x^2] == -s^2 - 1",
+        "given: s in R; x ~ N(0, -s^2 - 1) | assert: Var[x] < 0",
+        "given: s in R; x ~ U(s^2 + 1, 0) | assert: E[x] == (s^2 + 1)/2",
+        "given: s in R; w ~ N(0, -(s^2 + 1)*I(D)) | assert: E[sqnorm(w)] == -(s^2 + 1)*D",
     ],
 )
 def test_a_law_that_does_not_exist_has_no_moments(text: str) -> None:
     assert found(text).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "law", ["x ~ N(0, -sqrt(1))", "x ~ U(sqrt(1), 0)", "x ~ N(0, std=-sqrt(4))", "x ~ N(0, -sqrt(1)*I(D))"]
+)
+def test_a_law_of_numbers_that_does_not_exist_is_malformed(law: str) -> None:
+    with pytest.raises(Unparsed, match=r"is below zero|has an empty range"):
+        parse(f"given: {law}\nassert: E[sum(x)] == 0")
+
+
+@pytest.mark.parametrize(
+    "assumption", ["sum(softmax(q)) > 1", "sum(softmax(q)) != 1", "sin(max(q))^2 + cos(max(q))^2 < 1"]
+)
+def test_a_strict_assumption_that_only_touches_is_not_satisfied(assumption: str) -> None:
+    assert found(f"given: q in R^D | assume: {assumption} | assert: max(q) == 0").verdict == "inconclusive"
+
+
+def test_an_equality_that_balls_cannot_separate_may_be_assumed() -> None:
+    assert found("given: q in R^D | assume: sum(softmax(q)) == 1 | assert: sqnorm(q) >= 0").verdict == "holds"
 
 
 @pytest.mark.parametrize(
@@ -292,7 +311,9 @@ def test_a_tower_of_powers_is_answered_at_once(text: str) -> None:
 
 def test_a_search_has_seen_all_its_points() -> None:
     text = "given: x in R\nassume: x > 0{more}\nassert: sqrt(1 + 2*exp(sqrt(x)) + exp(2*sqrt(x))) == 1 + exp(sqrt(x))"
-    assert decide(parse(text.format(more=""))).grade == "searched"
+    searched = intervals.decide(parse(text.format(more="")))
+    assert searched is not None
+    assert searched.grade == "searched"
     assert decide(parse(text.format(more="; x > 100; x < 101"))).verdict == "inconclusive"
 
 

@@ -11,7 +11,9 @@ from likewise.claims.language.tree import (
     Call,
     Chain,
     Comparison,
+    Constant,
     Index,
+    Indexed,
     Join,
     Matrix,
     Moment,
@@ -24,7 +26,7 @@ from likewise.claims.language.tree import (
 )
 
 NAMES = ("x", "y", "D", "N")
-ONE_ARGUMENT = ("sqnorm", "sum", "max", "sqrt", "exp", "cos", "pairs", "relu", "I")
+ONE_ARGUMENT = ("sqnorm", "sum", "max", "sqrt", "exp", "cos", "pairs", "relu", "I", "tanh", "floor", "argmax")
 
 # Only numbers that are written without a sign or a bar come out of one token.
 numbers = st.builds(lambda top, low: Number(Fraction(top, low)), st.integers(0, 999), st.sampled_from([1, 10, 100]))
@@ -46,6 +48,13 @@ def _brackets(parts: list[Node]) -> Node:
     return Join(tuple(Negative(part) if inside else part for part, inside in zip(parts, nested, strict=True)))
 
 
+def _indexed(function: Any, lowest: Node, highest: Node, body: Node) -> Node:
+    """The index is a name that the body does not contain."""
+    inside = str(body)
+    index = next(name for name in (f"i{place}" for place in range(99)) if f"{name} in" not in inside)
+    return Indexed(function, index, lowest, highest, Binary("+", body, Name(index)))
+
+
 def _larger(node: st.SearchStrategy[Node]) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.builds(Binary, st.sampled_from("+-*/@^"), node, node),
@@ -57,7 +66,13 @@ def _larger(node: st.SearchStrategy[Node]) -> st.SearchStrategy[Any]:
         st.builds(lambda body, places: Index(body, tuple(places)), node, st.lists(node, min_size=1, max_size=2)),
         st.builds(Moment, st.sampled_from(["E", "Var"]), node),
         st.builds(Probability, chains(node)),
+        st.builds(_indexed, st.sampled_from(["sum", "prod", "max"]), node, node, node),
+        st.builds(lambda body, name: Call("grad", (body, Name(name))), node, st.sampled_from(["x", "y"])),
     )
 
 
-nodes: st.SearchStrategy[Any] = st.recursive(numbers | st.builds(Name, st.sampled_from(NAMES)), _larger, max_leaves=12)
+nodes: st.SearchStrategy[Any] = st.recursive(
+    numbers | st.builds(Name, st.sampled_from(NAMES)) | st.just(Constant("pi")),
+    _larger,
+    max_leaves=12,
+)

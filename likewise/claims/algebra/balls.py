@@ -9,6 +9,7 @@ from likewise.claims.language.tree import fraction_text
 from likewise.claims.verdict import Undecided
 
 PRECISIONS = (64, 128, 256)  # bits
+TAIL_BITS = 4_096
 Ball = Any  # an interval of mpmath, which has no types
 
 
@@ -71,6 +72,8 @@ def _atom(atom: Atom, values: Mapping[Atom, Ball], bits: int) -> Ball:
         return values[atom]
     if atom.kind == "prime":
         return ball(atom.index[0], bits)
+    if atom.kind == "pi":
+        return pi(bits)
     inner = [enclose(of_key(part), values, bits) for part in atom.parts]
     if atom.kind == "power":
         return inner[0]
@@ -126,7 +129,30 @@ def maximum(*values: Ball) -> Ball:
     return values[0].ctx.mpf([lowest, highest])
 
 
-FUNCTIONS = {"log": logarithm, "max": maximum}
+def pi(bits: int = 64) -> Ball:
+    """An interval around the circle number."""
+    return +arithmetic(bits).pi
+
+
+def error_function(value: Ball) -> Ball:
+    """erf over an interval, which grows: python-flint's balls at both ends."""
+    from flint import arb, ctx
+
+    iv = value.ctx
+    before, ctx.prec = ctx.prec, iv.prec + 16
+    try:
+        ends = []
+        for end, side in ((value.a, "lower"), (value.b, "upper")):
+            sign, mantissa, exponent, _ = end._mpi_[0]
+            exact = arb(-int(mantissa) if sign else int(mantissa)) * arb(2) ** int(exponent)
+            whole, power = getattr(exact.erf(), side)().man_exp()
+            ends.append(iv.ldexp(iv.mpf(int(whole)), int(power)))
+        return iv.mpf([ends[0].a, ends[1].b])
+    finally:
+        ctx.prec = before
+
+
+FUNCTIONS = {"log": logarithm, "max": maximum, "erf": error_function}
 
 
 def sign(value: Form | Fraction | int) -> int:
@@ -140,7 +166,8 @@ def sign(value: Form | Fraction | int) -> int:
     rational = value.constant
     if rational is not None:
         return (rational > 0) - (rational < 0)
-    for bits in PRECISIONS:
+    tails = any(atom.name == "erf" for atom in value.atoms())  # 1 - erf(x) is tiny long before it is 0
+    for bits in (*PRECISIONS, *([TAIL_BITS] if tails else [])):
         found = enclose(value, {}, bits)
         if not found.a <= 0 <= found.b:
             return 1 if found.a > 0 else -1

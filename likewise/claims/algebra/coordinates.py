@@ -6,13 +6,13 @@ The reading itself is `reader`'s. Where something is undefined an ArithmeticErro
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
+from math import floor, isqrt
 
 from likewise.claims import arrays
 from likewise.claims.algebra import balls, elementary
-from likewise.claims.algebra.exponomials import Form, form, number_power, power
+from likewise.claims.algebra.exponomials import PI, Form, form, number_power, of_atom, power
 from likewise.claims.arrays import Array, Entry
-from likewise.claims.language.limits import EXPONENT
+from likewise.claims.language.limits import BITS, EXPONENT
 from likewise.claims.language.tree import Chain, Comparison
 from likewise.claims.reader import Reader, Scalars
 from likewise.claims.verdict import Undecided
@@ -42,11 +42,20 @@ def _power(base: Entry, exponent: Entry) -> Entry:
     exponent = exponent if isinstance(exponent, Fraction) else plain(form(exponent))
     if not isinstance(exponent, Fraction):
         return plain(elementary.exp(elementary.log(base) * exponent))
+    whole = isinstance(base, Fraction) and exponent.denominator == 1 and (base or exponent > 0)
+    if whole and max(abs(base.numerator), base.denominator).bit_length() * abs(exponent) <= BITS:
+        return base ** int(exponent)
     if abs(exponent) > EXPONENT:
         raise Undecided(f"an exponent above {EXPONENT}")
     if isinstance(base, Fraction) and exponent.denominator == 1 and -8 <= exponent <= 8:
         return number_power(base, int(exponent))
     return plain(power(form(base), exponent))
+
+
+def _floor(value: Entry) -> Entry:
+    if not isinstance(value, Fraction):
+        raise Undecided("floor of what is no fraction")
+    return Fraction(floor(value))
 
 
 EXACT = Scalars(
@@ -58,10 +67,14 @@ EXACT = Scalars(
         "cos": lambda value: plain(elementary.cos(value)),
         "abs": lambda value: _maximum(value, -value),
         "relu": lambda value: _maximum(value, Fraction(0)),
+        "erf": lambda value: plain(elementary.erf(value)),
+        "sign": lambda value: Fraction(sign(value)),
+        "floor": _floor,
     },
     maximum=_maximum,
     power=_power,
     number=lambda value: value,
+    pi=lambda: of_atom(PI),
 )
 
 
@@ -80,10 +93,12 @@ BALLS = Scalars(
         "cos": lambda value: value.ctx.cos(value),
         "abs": balls.absolute,
         "relu": lambda value: balls.maximum(value, balls.ball(0)),
+        "erf": balls.error_function,
     },
     maximum=balls.maximum,
     power=_ball_power,
     number=lambda value: balls.ball(value) if isinstance(value, Fraction) else value,
+    pi=balls.pi,
 )
 COMPARISONS: dict[Comparison, Callable[[int], bool]] = {
     "==": lambda sign: sign == 0,

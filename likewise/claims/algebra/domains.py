@@ -4,14 +4,15 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from likewise.claims.algebra.coordinates import Coordinates
+from likewise.claims.algebra.exponomials import Form
 from likewise.claims.algebra.invariants import number
 from likewise.claims.algebra.printing import text
 from likewise.claims.algebra.questions import Question
 from likewise.claims.algebra.signs import Expressions, of_assumptions, of_names
-from likewise.claims.language.tree import Binary, Call, Negative, Node, Number, Text, children
+from likewise.claims.language.tree import Binary, Call, Index, Negative, Node, Number, Text, children
 from likewise.claims.verdict import Undecided
 
-Doubt = tuple[str, Node]  # zero, negative or not positive: the expression that must not be so
+Doubt = tuple[str, Node]  # zero, negative or not positive: the expression that must not be so; or a power
 
 
 def one_sided(asked: Question) -> list[Doubt]:
@@ -20,14 +21,57 @@ def one_sided(asked: Question) -> list[Doubt]:
     found: list[Doubt] = []
     for left, comparison, right in zip(asked.chain.terms, asked.chain.comparisons, asked.chain.terms[1:], strict=False):
         if comparison == "==":
-            sides = [{_key(asked, doubt): doubt for doubt in _doubts(side, reader)} for side in (left, right)]
+            sides = [
+                {_key(asked, doubt): doubt for doubt in (*_doubts(side, reader), *_outside(asked, side))}
+                for side in (left, right)
+            ]
             found += [doubt for mine, other in (sides, sides[::-1]) for key, doubt in mine.items() if key not in other]
     return found
+
+
+def _outside(asked: Question, node: Node) -> Iterator[Doubt]:
+    """Indices that may lie outside their axis, and extremes and means of what may be empty."""
+    for child in children(node):
+        yield from _outside(asked, child)
+    match node:
+        case Index(operand, indices):
+            if not all(_inside(asked, operand, axis, index) for axis, index in enumerate(indices)):
+                yield "outside", node
+        case Call("max" | "min" | "mean", (operand,)) if isinstance(operand, Node) and _pairs(operand):
+            yield "empty", operand
+
+
+def _inside(asked: Question, operand: Node, axis: int, index: Node) -> bool:
+    """Whether an index surely lies in its axis: the first of a size, or a number up to a length that is a number."""
+    value = constant(index)
+    try:
+        shape = [each for each in asked.invariants().shape(operand) if each != 1 or not asked.lying]
+    except (Undecided, ArithmeticError, IndexError):
+        return False
+    length = shape[axis].constant if axis < len(shape) else None
+    if value == 1:
+        return axis < len(shape) and _never_empty(shape[axis])
+    return value is not None and length is not None and 1 <= value <= length
+
+
+def _never_empty(length: Form) -> bool:
+    """Whether a length is at least 1 at all sizes: a size, or a polynomial of sizes with coefficients above 0."""
+    return bool(length.terms) and all(value > 0 for value in length.terms.values())
+
+
+def _pairs(node: Node) -> bool:
+    return (isinstance(node, Call) and node.function == "pairs") or any(map(_pairs, children(node)))
 
 
 def _key(asked: Question, doubt: Doubt) -> str:
     """One text for doubts that are the same polynomial: f.g1 + f.g2 and f.(g1 + g2), or a - b and b - a."""
     kind, node = doubt
+    if kind == "outside" and isinstance(node, Index):
+        try:
+            lengths = ", ".join(map(text, asked.invariants().shape(node.operand)))
+        except (Undecided, ArithmeticError, IndexError):
+            lengths = str(node.operand)
+        return f"outside {lengths}: {', '.join(map(str, node.indices))}"
     try:
         value = number(asked.invariants().evaluate(node))
     except (Undecided, ArithmeticError, IndexError):
@@ -54,8 +98,8 @@ def _powers(base: Node, exponent: Node, reader: Expressions) -> Iterator[Doubt]:
     value = constant(exponent)
     signs = set(reader.of(base))
     if value is None:
-        if signs - {1}:
-            yield "not positive", base
+        if signs - {1}:  # but defined where the exponent is whole, unlike exp(exponent*log(base))
+            yield "power", Binary("^", base, exponent)
     elif value.denominator > 1 and -1 in signs:
         yield "negative", base
     elif value < 0 and 0 in signs:

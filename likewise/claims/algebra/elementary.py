@@ -6,6 +6,7 @@ from fractions import Fraction
 from likewise.claims.algebra.balls import sign
 from likewise.claims.algebra.exponomials import (
     IMAGINARY,
+    PI,
     Atom,
     Form,
     Scalar,
@@ -112,7 +113,21 @@ def _known_sign(value: Form) -> int | None:
         return None
 
 
-FUNCTIONS = {"log": log, "max": maximum}
+def erf(value: Scalar) -> Form:
+    """The error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0; erf(-x) is -erf(x).
+
+    >>> from likewise.claims.algebra.exponomials import variable
+    >>> erf(0) == 0, erf(-variable("x")) == -erf(variable("x"))
+    (True, True)
+    """
+    value = form(value)
+    if not value.terms:
+        return form(0)
+    turned = -1 if value.key[0][1] < 0 else 1
+    return of_atom(Atom("function", "erf", parts=((value * turned).key,))) * turned
+
+
+FUNCTIONS = {"log": log, "max": maximum, "erf": erf}
 
 
 def substitute(value: Form, values: Mapping[Atom, Scalar]) -> Form:
@@ -172,4 +187,6 @@ def _inner_derivative(atom: Atom, by: Atom) -> Form:
         return derivative(inside, by)
     if atom.name == "log":
         return derivative(inside, by) / inside
+    if atom.name == "erf":
+        return derivative(inside, by) * exp(-(inside * inside)) * 2 / sqrt(of_atom(PI))
     raise Undecided(f"{atom.name} has no derivative everywhere")

@@ -28,7 +28,7 @@ class Atom(NamedTuple):
     A tuple, so that terms are ordered and hashed as they stand. `parts` are the keys of the forms inside.
     """
 
-    kind: Literal["variable", "size", "prime", "i", "power", "function", "invariant"]
+    kind: Literal["variable", "size", "prime", "pi", "i", "power", "function", "invariant"]
     name: str = ""
     index: tuple[int, ...] = ()  # of a coordinate, counted from 1; of a prime, the prime
     names: tuple[str, ...] = ()  # of the vectors of an invariant, in order
@@ -36,10 +36,17 @@ class Atom(NamedTuple):
     positive: bool = False
 
 
+class PositiveName(str):
+    """The name of a vector whose entries are all positive, such as e^x entry by entry; it equals the plain name."""
+
+    __slots__ = ()
+
+
 Key = tuple  # a form as a sorted tuple: ((powers, exponent key), coefficient), ...
 Term = tuple  # (powers, exponent key)
 ONE: Term = ((), ())
 IMAGINARY = Atom("i")
+PI = Atom("pi", "pi", positive=True)
 REDUCED = {"prime", "i", "power"}  # atoms whose powers become numbers or sums again
 
 
@@ -181,7 +188,7 @@ def size(name: str) -> Form:
 
 def degree_of(atom: Atom, exponent: Fraction | int) -> int:
     """How much an atom adds to the degree of its term: its power, nothing for numbers and sizes."""
-    return 0 if atom.kind in ("prime", "i", "size") else abs(floor(exponent))
+    return 0 if atom.kind in ("prime", "pi", "i", "size") else abs(floor(exponent))
 
 
 def _product(left: Term, right: Term) -> dict[Term, Fraction]:
@@ -335,6 +342,31 @@ def exp(value: Scalar) -> Form:
             and powers[0][1] == 1
         ):
             result = result * power(of_key(powers[0][0].parts[0]), coefficient)
+        elif not exponent and powers == HALF_TURN:
+            turn, left = _turned(coefficient)
+            result = result * turn
+            if left:
+                rest[powers, exponent] = left
         else:
             rest[powers, exponent] = coefficient
     return result * Form({((), Form(rest).key): Fraction(1)})
+
+
+HALF_TURN = tuple(sorted(((IMAGINARY, 1), (PI, 1))))
+
+
+def _turned(share: Fraction) -> tuple[Form, Fraction]:
+    """e^{i·pi·share}: a number for multiples of a quarter, a third or a sixth of a half turn, and the angle left."""
+    quarters = floor(share * 2)
+    turn = of_atom(IMAGINARY) ** (quarters % 4)
+    left = share - Fraction(quarters, 2)
+    i, half = of_atom(IMAGINARY), Fraction(1, 2)
+    known = {
+        Fraction(1, 4): (root(Fraction(2), half), root(Fraction(2), half)),
+        Fraction(1, 6): (root(Fraction(3), half), form(1)),
+        Fraction(1, 3): (form(1), root(Fraction(3), half)),
+    }
+    if left not in known:
+        return turn, left
+    cosine, sine = known[left]
+    return turn * (cosine + i * sine) * half, Fraction(0)

@@ -12,10 +12,10 @@ from functools import reduce
 from math import factorial, prod
 
 from likewise.claims.algebra import elementary
-from likewise.claims.algebra.exponomials import Atom, Form, form, of_atom, power
+from likewise.claims.algebra.exponomials import PI, Atom, Form, PositiveName, form, of_atom, power
 from likewise.claims.algebra.printing import text
 from likewise.claims.language.limits import EXPONENT, MONOMIALS
-from likewise.claims.language.tree import Binary, Call, Join, Name, Negative, Node, Number, Transpose
+from likewise.claims.language.tree import Binary, Call, Constant, Join, Name, Negative, Node, Number, Transpose
 from likewise.claims.verdict import Undecided
 
 Product = tuple[str, ...]  # vectors multiplied entry by entry, in order; () is the vector of ones
@@ -87,6 +87,8 @@ class Invariants:
         match node:
             case Number(value):
                 return form(value)
+            case Constant():
+                return of_atom(PI)
             case Name(name):
                 if name not in self.values:
                     raise Undecided(f"{name} has no form for every size")
@@ -144,7 +146,7 @@ class Invariants:
                 return self.shape(operand)[::-1]
             case Binary("+" | "-" | "*" | "/" | "^", left, right):
                 return self.shape(left) or self.shape(right)
-            case Number() | Call("dot" | "sum" | "sqnorm" | "norm" | "tr" | "mean" | "dim" | "choose", _):
+            case Number() | Constant() | Call("dot" | "sum" | "sqnorm" | "norm" | "tr" | "mean" | "dim" | "choose", _):
                 return ()
         raise Undecided(f"the shape of {node} is not known for every size")
 
@@ -234,7 +236,7 @@ def _exp(value: Value) -> Value:
     for product, coefficient in value.terms.items():
         if not coefficient.terms:
             continue
-        factor = f"exp({'' if coefficient == 1 else text(coefficient) + '*'}{'*'.join(product)})"
+        factor = PositiveName(f"exp({'' if coefficient == 1 else text(coefficient) + '*'}{'*'.join(product)})")
         result = times(result, named(factor, value.length) if product else elementary.exp(coefficient))
     return result
 
@@ -276,6 +278,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "log": _of_numbers(elementary.log),
     "sin": _of_numbers(elementary.sin),
     "cos": _of_numbers(elementary.cos),
+    "erf": _of_numbers(elementary.erf),
     "abs": _of_numbers(elementary.absolute),
     "relu": _of_numbers(lambda value: elementary.maximum(value, Fraction(0))),
     "max": _of_numbers(elementary.maximum),

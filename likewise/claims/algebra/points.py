@@ -20,6 +20,7 @@ from likewise.claims.verdict import Undecided
 
 SIZES = 4  # the largest size that is tried with variables
 ENTRIES = 200  # of all variables of a point
+STEPS = 64  # levels of a finite domain of several variables
 MANY = 4096  # size tuples tried without variables, and points of a finite domain
 
 
@@ -119,7 +120,16 @@ def all_levels(question: Question) -> list[Level]:
     """Levels that together contain every point of a finite domain."""
     values = {value for each in question.variables for value in _values(each.kind)}
     radii = sorted({abs(value) for value in values})
-    return [_level([v for v in values if abs(v) <= r], [v for v in values if abs(v) == r], MANY) for r in radii]
+    if len(question.variables) == 1:
+        fresh = [[value for value in (r, -r) if value in values] for r in radii]
+        return [_level(each, each, MANY) for each in fresh]
+    step = len(radii) // STEPS + 1  # by steps of several radii where there are many
+    ends = [*radii[step - 1 :: step], *radii[-1:]]
+    starts = [Fraction(-1), *ends]
+    return [
+        _level([v for v in values if abs(v) <= end], [v for v in values if start < abs(v) <= end], MANY)
+        for start, end in zip(starts, dict.fromkeys(ends), strict=False)
+    ]
 
 
 def within(kind: object, value: Fraction) -> bool:

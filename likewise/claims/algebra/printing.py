@@ -6,7 +6,7 @@ from functools import reduce
 
 from likewise.claims.algebra.balls import decimal
 from likewise.claims.algebra.exponomials import IMAGINARY, Atom, Form, Key, form, of_atom, of_key
-from likewise.claims.language.tree import Binary, Call, Index, Name, Negative, Node, Number
+from likewise.claims.language.tree import Binary, Call, Constant, Index, Name, Negative, Node, Number
 
 ZERO = Number(Fraction(0))
 
@@ -47,7 +47,7 @@ Factors = tuple[tuple[tuple[Atom | Node, Fraction | int], ...], Key]
 def _rank(term: tuple[Fraction, "Factors"]) -> tuple[int, str]:
     """Higher degree first, then as the letters go."""
     powers, exponent = term[1]
-    degree = sum(int(e) for atom, e in powers if not isinstance(atom, Atom) or atom.kind not in ("prime", "size"))
+    degree = sum(int(e) for atom, e in powers if not isinstance(atom, Atom) or atom.kind not in ("prime", "pi", "size"))
     return (-degree - bool(exponent), str([str(atom) for atom, _ in powers]))
 
 
@@ -91,8 +91,10 @@ def _atom(atom: Atom, order: Sequence[str]) -> Node:
             return Call(atom.name, parts)
         case "invariant":
             return invariant(atom.names, order)
+        case "pi":
+            return Constant("pi")
         case "i":
-            return Name("i")
+            return Name("sqrt(-1)")  # no claim can declare it
     indices = tuple(Number(Fraction(i)) for i in atom.index)
     return Index(Name(atom.name), indices) if indices else Name(atom.name)
 

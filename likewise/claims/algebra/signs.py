@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from likewise.claims.algebra.coordinates import COMPARISONS, plain
 from likewise.claims.algebra.elementary import substitute
-from likewise.claims.algebra.exponomials import Atom, Form, form, of_key
+from likewise.claims.algebra.exponomials import Atom, Form, PositiveName, form, of_key
 from likewise.claims.algebra.questions import ZERO, Question, comparisons
 from likewise.claims.language.claim import Between, Integers, OneOf
 from likewise.claims.language.tree import (
     Binary,
     Call,
     Comparison,
+    Constant,
     Index,
     Join,
     Name,
@@ -141,6 +142,8 @@ class Expressions(NamedTuple):
         match node:
             case Number(value):
                 return of_number(value)
+            case Constant():
+                return POSITIVE
             case Name(name):
                 return self.names.get(name, ANY)
             case Negative(operand):
@@ -192,6 +195,10 @@ class Expressions(NamedTuple):
                 return times(of_number(-1), largest(times(of_number(-1), each) for each in given))
             case "relu":
                 return largest([given[0], of_number(0)])
+            case "erf" | "sign":
+                return given[0]
+            case "factorial" | "argmax":
+                return POSITIVE
             case "abs":
                 return square(given[0])
             case "sqrt":
@@ -277,7 +284,7 @@ class Facts(NamedTuple):
         """The signs of one summand x_i·y_i··· of an invariant."""
         signs: Signs = POSITIVE
         for name in set(atom.names):
-            mine = POSITIVE if name.startswith("exp(") else self.names.get(name, ANY)
+            mine = POSITIVE if isinstance(name, PositiveName) else self.names.get(name, ANY)
             signs = times(signs, square(mine) if atom.names.count(name) % 2 == 0 else mine)
         return signs
 

@@ -25,6 +25,9 @@ CONTRARY: dict[Comparison, str] = {"==": "!=", "!=": "=", "<": ">=", "<=": ">", 
 SHARE = 0.3  # of the budget that the search may take
 MOST = 3  # suggestions
 TRIED = 60  # sets of assumptions
+SUGGESTING, SUGGESTING_SHARE = 1.0, 0.2  # seconds for them, and of the budget: a witness does not wait for more
+LONGEST = 6  # sizes below that of a witness that are looked at
+CLOCK = 16  # points between two looks at the time
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,13 @@ def is_proved(claim: Claim) -> bool:
 def search(asked: Question, judge: Judge) -> Search:
     """Try whole numbers at every size, then other rationals, until the judge sees a violation."""
     ends, found, complete = time.process_time() + SHARE * asked.claim.budget, Search(), finite(asked)
+    looked = 0
     for stage in _stages(asked, complete):
         for lengths in sizes(asked):
             try:
                 for values in chain.from_iterable(points(asked, lengths, level) for level in stage):
-                    if time.process_time() > ends:
+                    looked += 1
+                    if looked % CLOCK == 0 and time.process_time() > ends:
                         found.reason = found.reason or "the search for a counterexample took too long"
                         return found
                     seen = _judged(asked, values, lengths, judge, found)
@@ -191,8 +196,12 @@ def refuted(asked: Question, witness: Witness, proves: Callable[[Claim], bool], 
     `note` stands between, e.g. `exact value ...`, unless the missing assumption says more; `proves` decides a claim
     under one more assumption.
     """
-    smaller = [n for n in _smaller(asked, witness) if proves_at(asked, n)]
-    parts, suggestions = [str(witness)], suggested(asked.claim, proves)
+    try:
+        smaller = [n for n in _smaller(asked, witness) if proves_at(asked, n)]
+        suggestions = suggested(asked.claim, proves)
+    except (Undecided, ArithmeticError, IndexError, RecursionError, MemoryError):  # the witness stays
+        smaller, suggestions = [], []
+    parts = [str(witness)]
     if smaller or not suggestions:
         parts.append(note)
     if smaller:
@@ -212,7 +221,7 @@ def refuted(asked: Question, witness: Witness, proves: Callable[[Claim], bool], 
 def _smaller(asked: Question, witness: Witness) -> Iterator[int]:
     """Sizes below the one of the witness, if there is one size."""
     if len(asked.sizes) == 1:
-        yield from range(1, witness.lengths[asked.sizes[0]])
+        yield from range(1, min(witness.lengths[asked.sizes[0]], LONGEST + 1))
 
 
 def proves_at(asked: Question, n: int) -> bool:
@@ -223,9 +232,12 @@ def proves_at(asked: Question, n: int) -> bool:
 def suggested(claim: Claim, proves: Callable[[Claim], bool]) -> list[str]:
     """Assumptions that turn the claim into a proved one, without making it empty or trivial: `mu == 0, s == 1`."""
     single = list(_candidates(claim))
+    ends = time.process_time() + min(SUGGESTING, SUGGESTING_SHARE * claim.budget)
     for count in (1, 2):
         found: list[tuple[Chain, ...]] = []
         for chosen in list(combinations(single, count))[:TRIED]:
+            if time.process_time() > ends:
+                break
             weaker = any(all(map(_implied, other, chosen)) for other in found)
             if len(found) < MOST and not weaker and _helps(claim, chosen, proves):
                 found.append(chosen)

@@ -1,6 +1,6 @@
 """E and Var inside expressions, exactly: for every size at once, or on coordinates at given lengths."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
@@ -9,14 +9,15 @@ from typing import Protocol
 from likewise.claims import arrays
 from likewise.claims.algebra import invariants
 from likewise.claims.algebra.coordinates import COMPARISONS, Coordinates, plain, sign
-from likewise.claims.algebra.elementary import sqrt, substitute
-from likewise.claims.algebra.exponomials import IMAGINARY, Atom, Form, form, of_atom, of_key
+from likewise.claims.algebra.elementary import maximum, sqrt, substitute
+from likewise.claims.algebra.exponomials import IMAGINARY, Atom, Form, exp, form, of_atom, of_key
 from likewise.claims.algebra.invariants import Invariants, Value, Vector, named, number
 from likewise.claims.algebra.printing import text
 from likewise.claims.arrays import Array
-from likewise.claims.chance.moments import Normals, Sign, touches
+from likewise.claims.chance import pieces
+from likewise.claims.chance.moments import Bent, Coin, ExponentialNumber, Normals, Sign, UniformNumber, touches
 from likewise.claims.chance.wick import NormalVector
-from likewise.claims.language.tree import Binary, Call, Chain, Join, Moment, Negative, Node, Probability, names
+from likewise.claims.language.tree import Binary, Call, Chain, Join, Moment, Negative, Node, Probability
 from likewise.claims.verdict import Undecided
 
 CASES = 4096  # of signs that are tried one by one
@@ -35,9 +36,230 @@ class Laws:
 
     of: Mapping[str, tuple[Law, ...]]
     methods: set[str] = field(default_factory=set)
+    positive: tuple[Form, ...] = ()  # by the assumptions
 
     def expected(self, value: Form) -> Form:
-        """E over everything random."""
+        """E over everything random: of what has kinks piece by piece, of everything else by moments."""
+        bent = {term: c for term, c in value.terms.items() if self._bends(Form({term: c}))}
+        smooth = Form({term: c for term, c in value.terms.items() if term not in bent})
+        try:
+            total = self._by_moments(smooth)
+        except Bent:
+            total, bent = form(0), value.terms
+        for term, coefficient in bent.items():
+            total = total + self._by_pieces(Form({term: coefficient}))
+        return total
+
+    def _bends(self, value: Form) -> bool:
+        wide = self._wide
+        return any(
+            touches(atom, wide) and atom.name == "max" and atom.parts for powers, _ in value.terms for atom, _ in powers
+        )
+
+    @property
+    def _wide(self) -> frozenset[str]:
+        """Names whose laws have a density."""
+        return frozenset(
+            name for name, laws in self.of.items() if not all(isinstance(law, Sign | Coin) for law in laws)
+        )
+
+    def _by_pieces(self, value: Form) -> Form:
+        """E of one term with a kink: one number after the other, or one linear form of normal numbers."""
+        wide, reasons = self._wide, []
+        found = self._positive_part(value)
+        if found is not None:
+            return found
+        for atom in sorted(value.atoms()):
+            if atom.kind == "variable" and atom.name in wide:
+                law = next((d for each in self.of[atom.name] if (d := pieces.density(each, atom)) is not None), None)
+                if law is None:
+                    continue
+                for way in (pieces.expected, pieces.uniform_positive_part):
+                    try:
+                        return self.expected(way(value, law))
+                    except Undecided as reason:
+                        reasons.append(str(reason))
+        if reasons or any(touches(atom, wide) for atom in value.atoms()):
+            raise Undecided(reasons[0] if reasons else f"no exact expectation of {text(value)}")
+        return self._by_moments(value)
+
+    def _positive_part(self, value: Form) -> Form | None:
+        """E of a power of max(a, b), where a - b is linear in normal numbers."""
+        [((powers, exponent), coefficient)] = value.terms.items()
+        names = frozenset(self.of)
+        random = [(atom, e) for atom, e in powers if touches(atom, names)]
+        if len(random) != 1 or any(touches(atom, names) for atom in of_key(exponent).atoms()):
+            return None
+        ((atom, e),) = random
+        others = Form({(tuple(pair for pair in powers if pair[0] != atom), exponent): coefficient})
+        if atom.name != "max" or len(atom.parts) != 2 or Fraction(e).denominator > 1 or e < 1:
+            return None
+        a, b = map(of_key, atom.parts)
+        if not self._is_normal(a - b):
+            return None
+        opposite = (a + b).is_zero()
+        if e > 1 and b.terms and a.terms and not opposite:
+            return None
+        mean, variance = self._mean_and_variance(a - b if b.terms or not a.terms else a)
+        if not a.terms:
+            mean, variance = self._mean_and_variance(b)
+        part = pieces.positive_part(int(e), mean, variance, self.is_positive(variance))
+        self.methods.add(METHODS[1])
+        if not a.terms or not b.terms:
+            return others * part
+        if opposite:  # |x|^k = 2·max(x, 0)^k - x^k for odd k, of a - b = 2x
+            whole = self.expected(a ** int(e))
+            return others * (part * Fraction(2, 2 ** int(e)) - whole) if e % 2 else others * whole
+        return others * (part + self.expected(b))
+
+    def _is_normal(self, value: Form) -> bool:
+        """Whether a form is linear in normal numbers, and nothing else in it is random."""
+        names = frozenset(self.of)
+        for powers, exponent in value.terms:
+            mine = [(atom, e) for atom, e in powers if touches(atom, names)]
+            if any(touches(atom, names) for atom in of_key(exponent).atoms()) or len(mine) > 1:
+                return False
+            for atom, e in mine:
+                normal = frozenset(
+                    name
+                    for name, laws in self.of.items()
+                    if all(isinstance(law, Normals | NormalVector) for law in laws)
+                )
+                others = names - normal
+                if e != 1 or atom.parts or _times(atom, names) != 1 or touches(atom, others):
+                    return False
+        return True
+
+    def _mean_and_variance(self, value: Form) -> tuple[Form, Form]:
+        mean = self._by_moments(value)
+        return mean, self._by_moments(value * value) - mean * mean
+
+    def is_positive(self, value: Form) -> bool:
+        """Whether a form is surely above 0: by its terms, or by an assumption."""
+        if not value.terms:
+            return False
+        for known in self.positive:
+            ratio = next((value.terms[term] / known.terms[term] for term in known.terms if term in value.terms), None)
+            if ratio is not None and ratio > 0 and value == known * ratio:
+                return True
+        sure = [
+            coefficient > 0 and not exponent and all(atom.positive for atom, _ in powers)
+            for (powers, exponent), coefficient in value.terms.items()
+        ]
+        try:
+            return all(sure) or sign(value) > 0
+        except Undecided:
+            return False
+
+    def probability(self, links: list[pieces.Link]) -> Form:
+        """P that all comparisons with 0 are true."""
+        links = list(_unfolded(links))
+        discrete = [
+            law
+            for name, laws in self.of.items()
+            for law in laws
+            if isinstance(law, Sign | Coin) and any(law.atom in value.atoms() for value, _ in links)
+        ]
+        if 2 ** len(discrete) > CASES:
+            raise Undecided("too many cases")
+        if not discrete:
+            return self._continuous(links)
+        total = form(0)
+        for chosen in product((1, 0), repeat=len(discrete)):
+            weight, values = form(1), {}
+            for law, up in zip(discrete, chosen, strict=True):
+                if isinstance(law, Coin):
+                    weight = weight * (law.chance if up else 1 - law.chance)
+                else:
+                    weight = weight * Fraction(1, 2)
+                values[law.atom] = up if isinstance(law, Coin) or up else -1
+            total = total + weight * self._continuous([(substitute(value, values), how) for value, how in links])
+        return total
+
+    def _continuous(self, links: list[pieces.Link]) -> Form:
+        """The product over groups of comparisons that share no random name."""
+        names, total = frozenset(self.of), form(1)
+        waiting = list(links)
+        while waiting:
+            group = [waiting.pop(0)]
+            used = self._random(group[0][0])
+            while more := [link for link in waiting if self._random(link[0]) & used]:
+                group += more
+                waiting = [link for link in waiting if link not in more]
+                used = used.union(*(self._random(value) for value, _ in more))
+            if not any(touches(atom, names) for value, _ in group for atom in value.atoms()):
+                total = total * int(all(COMPARISONS[how](sign(plain(value))) for value, how in group))
+            else:
+                total = total * self._of_group(group)
+        self.methods.add("moments")
+        return total
+
+    def _random(self, value: Form) -> frozenset[Atom]:
+        """Random numbers of a form; of vectors and joint laws the first number stands for all."""
+        found = set()
+        for atom in value.atoms():
+            if atom.kind == "variable" and atom.name in self.of:
+                joint = next(
+                    (law for law in self.of[atom.name] if isinstance(law, Normals) and atom in law.atoms), None
+                )
+                found.add(atom if joint is None or _diagonal(joint) else joint.atoms[0])
+            else:
+                found |= {Atom("invariant", names=(name,)) for name in self.of if touches(atom, frozenset({name}))}
+        return frozenset(found)
+
+    def _of_group(self, links: list[pieces.Link]) -> Form:
+        """P of comparisons that hang together."""
+        atoms = {
+            atom for value, _ in links for atom in value.atoms() if atom.name in self.of and atom.kind == "variable"
+        }
+        reasons: list[str] = []
+        if len(atoms) == 1 and all(_only(value, atoms, frozenset(self.of)) for value, _ in links):
+            (atom,) = atoms
+            law = next((d for each in self.of[atom.name] if (d := self._density(each, atom)) is not None), None)
+            if law is not None:
+                try:
+                    return pieces.probability(links, law)
+                except Undecided as reason:
+                    reasons.append(str(reason))
+        if len(links) == 1:
+            ((value, how),) = links
+            if self._is_normal(value):
+                mean, variance = self._mean_and_variance(value)
+                if not variance.terms:  # it is its mean
+                    return form(int(COMPARISONS[how](sign(plain(mean)))))
+            if how in ("==", "!="):
+                self._above(value)  # which has a density
+                return form(int(how == "!="))
+            return self._above(value if how in (">", ">=") else -value)
+        raise Undecided(reasons[0] if reasons else "no exact probability of such an event")
+
+    def _density(self, law: Law, atom: Atom) -> "pieces.Density | None":
+        if isinstance(law, Normals) and atom in law.atoms:
+            place = list(law.atoms).index(atom)
+            if not self.is_positive(law.covariance[place][place]):
+                raise Undecided("a variance that may be 0")
+        return pieces.density(law, atom)
+
+    def _above(self, value: Form) -> Form:
+        """P[value > 0], of a value with a density."""
+        if self._is_normal(value):
+            mean, variance = self._mean_and_variance(value)
+            if not self.is_positive(variance):
+                raise Undecided("a variance that may be 0")
+            return pieces.tail_of_normal(mean, variance)
+        laws = [law for name in self.of for law in self.of[name] if getattr(law, "atom", None) in value.atoms()]
+        if laws and all(isinstance(law, UniformNumber) for law in laws):
+            sides = [(law.atom, law.lowest, law.highest) for law in laws if isinstance(law, UniformNumber)]
+            return pieces.box_probability(value, sides)
+        if len(laws) == 1 and isinstance(laws[0], ExponentialNumber) and self.is_positive(laws[0].rate):
+            slope, rest = pieces.linear(value, laws[0].atom)
+            cut = -rest / slope
+            beyond = exp(-(laws[0].rate * maximum(cut, 0)))
+            return beyond if sign(slope) > 0 else 1 - beyond
+        raise Undecided("no exact probability of such an event")
+
+    def _by_moments(self, value: Form) -> Form:
+        """E by the moments of each law."""
         self._exists(value)
         for name, laws in self.of.items():
             if not any(touches(atom, frozenset({name})) for atom in value.atoms()):
@@ -50,7 +272,7 @@ class Laws:
 
     def _exists(self, value: Form) -> None:
         """Refuses what one law would average to 0 although another has no mean of it: E[x/y], E[z*exp(x*y)]."""
-        wide = frozenset(name for name, laws in self.of.items() if not all(isinstance(law, Sign) for law in laws))
+        wide = self._wide
         for powers, exponent in value.terms:
             for atom, e in powers:
                 if touches(atom, wide) and (atom.parts or e < 0 or Fraction(e).denominator > 1):
@@ -69,6 +291,37 @@ class Laws:
     def method(self) -> str:
         """The strongest tool that was needed."""
         return max(self.methods, key=METHODS.index, default=METHODS[0])
+
+
+def _diagonal(law: Normals) -> bool:
+    places = range(len(law.atoms))
+    return not any(law.covariance[i][j].terms for i in places for j in places if i != j)
+
+
+def _only(value: Form, atoms: set[Atom], names: frozenset[str]) -> bool:
+    """Whether nothing else in a form is random."""
+    return all(atom in atoms or atom.parts or not touches(atom, names) for atom in value.atoms())
+
+
+def _unfolded(links: list[pieces.Link]) -> Iterator[pieces.Link]:
+    """max(a, b) < c is a < c and b < c; so with the smallest above something."""
+    for value, how in links:
+        if how in (">", ">="):
+            value, how = -value, "<" if how == ">" else "<="
+        tops = [
+            (atom, coefficient)
+            for (powers, exponent), coefficient in value.terms.items()
+            if not exponent and len(powers) == 1 and powers[0][1] == 1
+            for atom, _ in powers
+            if atom.kind == "function" and atom.name == "max"
+        ]
+        if how in ("<", "<=") and len(tops) == 1 and tops[0][1] > 0:
+            ((atom, coefficient),) = tops
+            rest = value - of_atom(atom) * coefficient
+            if atom not in rest.atoms():
+                yield from _unfolded([(rest + of_key(part) * coefficient, how) for part in atom.parts])
+                continue
+        yield value, how
 
 
 def _times(atom: Atom, names: frozenset[str]) -> int:
@@ -106,6 +359,9 @@ class ForEverySize(Invariants):
             case Moment(kind, body):
                 value = self.evaluate(body)
                 return self._expected(value) if kind == "E" else self.laws.variance(number(_single(value)))
+            case Probability(event):
+                terms = [number(_single(self.evaluate(term))) for term in event.terms]
+                return self.laws.probability(_links(event, terms))
             case Join(parts):
                 values = [self.evaluate(part) for part in parts]
                 return Joined(tuple(inner for v in values for inner in (v.parts if isinstance(v, Joined) else (v,))))
@@ -176,17 +432,11 @@ class AtLengths(Coordinates):
                 return arrays.scalar(self._probability(event))
         return super().evaluate(node)
 
-    def _probability(self, event: Chain) -> Fraction:
-        """The share of all signs for which an event is true."""
-        used = set().union(*map(names, event.terms)) & set(self.laws.of)
-        signs = [law for name in sorted(used) for law in self.laws.of[name]]
-        if not signs or not all(isinstance(law, Sign) for law in signs) or 2 ** len(signs) > CASES:
-            raise Undecided(f"P[{event}] is not counted exactly")
-        atoms: list[Atom] = [law.atom for law in signs if isinstance(law, Sign)]
+    def _probability(self, event: Chain) -> Fraction | Form:
+        """P of an event, of numbers."""
         terms = [form(self.evaluate(term).scalar) for term in event.terms]
-        true = 0
-        for values in product((1, -1), repeat=len(atoms)):
-            numbers = [substitute(term, dict(zip(atoms, values, strict=True))) for term in terms]
-            pairs = zip(event.comparisons, numbers, numbers[1:], strict=False)
-            true += all(COMPARISONS[comparison](sign(plain(left - right))) for comparison, left, right in pairs)
-        return Fraction(true, 2 ** len(atoms))
+        return plain(self.laws.probability(_links(event, terms)))
+
+
+def _links(event: Chain, terms: list[Form]) -> list[pieces.Link]:
+    return [(left - right, how) for left, how, right in zip(terms, event.comparisons, terms[1:], strict=False)]

@@ -19,6 +19,7 @@ from likewise.claims.language.tree import (
     Call,
     Chain,
     Comparison,
+    Constant,
     Index,
     Join,
     Moment,
@@ -130,10 +131,16 @@ def _softmax(values: Array) -> Array:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
+def _erf(values: Array) -> Array:
+    return np.vectorize(math.erf, otypes=[float])(values)
+
+
+ELEMENTWISE = ("sqrt", "exp", "log", "sin", "cos", "erf", "sign", "floor")
 ON_DRAWS: dict[str, Callable[..., Any]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "^": np.power, "negative": np.negative,
     "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "abs": np.abs,
     "max": np.maximum, "min": np.minimum, "@": np.matmul, "softmax": _softmax,
+    "sign": np.sign, "floor": np.floor, "erf": _erf,
 }  # fmt: skip
 ON_RANGES: dict[str, Callable[..., Any]] = {
     "+": lambda a, b: Range(a.low + b.low, a.high + b.high),
@@ -142,7 +149,7 @@ ON_RANGES: dict[str, Callable[..., Any]] = {
     "negative": lambda a: Range(-a.high, -a.low),
     "exp": _rising(np.exp), "log": _rising(np.log, 0), "sqrt": _rising(np.sqrt, 0),
     "sin": _wave(np.sin), "cos": _wave(np.cos),
-    "abs": _absolute, "@": _matrix_product,
+    "abs": _absolute, "@": _matrix_product, "sign": _rising(np.sign), "floor": _rising(np.floor), "erf": _rising(_erf),
     "max": lambda a, b: Range(np.maximum(a.low, b.low), np.maximum(a.high, b.high)),
     "min": lambda a, b: Range(np.minimum(a.low, b.low), np.minimum(a.high, b.high)),
     "softmax": lambda a: Range(np.zeros_like(a.low), np.ones_like(a.high)),
@@ -264,7 +271,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "ones": _of_size(np.ones, "ones"),
     "zeros": _of_size(np.zeros, "zeros"),
     "choose": _choose,
-} | {name: lambda a, name=name: apply(name, a) for name in ("sqrt", "exp", "log", "sin", "cos")}
+} | {name: lambda a, name=name: apply(name, a) for name in ELEMENTWISE}
 COMPARE: dict[Comparison, Callable[[Array, Array], Array]] = {
     "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
 }  # fmt: skip
@@ -299,6 +306,8 @@ class Scope:
         match node:
             case Number(value):
                 return constant(float(value))
+            case Constant():
+                return constant(math.pi)
             case Name(name) if name in self.values:
                 return self.values[name]
             case Negative(operand):

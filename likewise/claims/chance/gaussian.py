@@ -4,27 +4,40 @@ Normal vectors with covariance c·I and signs are averaged for every size at onc
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
 from likewise.claims import arrays
 from likewise.claims.algebra import identities, intervals
-from likewise.claims.algebra.coordinates import Coordinates
+from likewise.claims.algebra.balls import sign
+from likewise.claims.algebra.coordinates import Coordinates, violated
 from likewise.claims.algebra.exponomials import Atom, Form, form, variable
 from likewise.claims.algebra.invariants import Invariants, Vector, named, number, ones
-from likewise.claims.algebra.printing import node_of
-from likewise.claims.algebra.questions import Question, question
+from likewise.claims.algebra.printing import node_of, value_text
+from likewise.claims.algebra.questions import Question, comparisons, question
 from likewise.claims.algebra.witnesses import is_proved, refuted, search, violation
 from likewise.claims.arrays import Array
 from likewise.claims.chance.chances import AtLengths, ForEverySize, Joined, Law, Laws
-from likewise.claims.chance.moments import Normals, Sign, UniformNumber
+from likewise.claims.chance.moments import Coin, ExponentialNumber, Normals, Sign, UniformNumber
 from likewise.claims.chance.wick import NormalVector, SignVector
 from likewise.claims.growth.logic import impossible
-from likewise.claims.language.claim import Claim, Compares, Normal, Rademacher, Uniform, Variable
+from likewise.claims.language.claim import (
+    Bernoulli,
+    Claim,
+    Compares,
+    Exponential,
+    Normal,
+    Rademacher,
+    Reals,
+    Uniform,
+    Variable,
+)
 from likewise.claims.language.expressions import rebuilt
 from likewise.claims.language.parser import nodes, over
 from likewise.claims.language.tree import (
+    NEGATED,
     Binary,
     Call,
     Chain,
@@ -42,6 +55,7 @@ from likewise.claims.verdict import Finding, Undecided
 
 LENGTHS = (1, 2, 3)  # tried one by one where no formula serves every size
 COMBINATIONS = 9
+POINTS = ((0,), (1,), (1, -2, 3))  # numbers that all variables take in turn
 SHARE = 0.4  # of the budget, for one way of deciding what is left without chance
 
 
@@ -57,7 +71,62 @@ def decide(claim: Claim) -> Finding | None:
             return _at_lengths(claim)
         except (ArithmeticError, IndexError) as reason:
             raise Undecided(f"undefined: {reason}") from None
+        except Undecided:
+            found = _at_points(claim)
+            if found is None:
+                raise
+            return found
     return _settled(claim, exact)
+
+
+def _at_points(claim: Claim) -> Finding | None:
+    """A counterexample at a simple point: all zeros, where a law may be degenerate, all ones, small numbers."""
+    assert isinstance(claim.relation, Compares)
+    free = [size.name for size in claim.sizes if size.equation is None]
+    fixed = [each for each in claim.variables if not each.random]
+    if claim.relation.within is not None or not fixed or not all(isinstance(each.kind, Reals) for each in fixed):
+        return None
+    for length, numbers in product((1, 2), POINTS):
+        lengths = {name: int(_given(claim, name) or length) for name in free}
+        try:
+            at = _at_values(claim, lengths, numbers)
+            if any(violated(at, assumption) is not None for assumption in claim.assumptions):
+                continue
+            if violated(at, claim.relation.chain) is None:
+                continue
+            sides = [_sides(at.evaluate(term)) for term in claim.relation.chain.terms]
+        except (Undecided, ArithmeticError, IndexError):
+            continue
+        shown = [(name, str(n)) for name, n in lengths.items()]
+        shown += [(each.name, _sides(at.values[each.name])) for each in fixed]
+        place = " ".join(f"{name}={value}" for name, value in shown)
+        signs = claim.relation.chain.comparisons
+        text_ = " ".join([sides[0], *(f"{NEGATED[how]} {side}" for how, side in zip(signs, sides[1:], strict=True))])
+        return Finding("refuted", "exact witness", f"{place}: {text_}", engine="gaussian", witness=tuple(shown))
+    return None
+
+
+def _sides(array: Array) -> str:
+    texts = [value_text(form(entry)) for entry in array.entries]
+    return f"({','.join(texts)})" if array.shape else texts[0]
+
+
+def _at_values(claim: Claim, lengths: dict[str, int], numbers: tuple[int, ...]) -> AtLengths:
+    """Every variable that is not random as numbers, taken in turn."""
+    at = _plain(claim).symbols(lengths)
+    values = dict(at.values)
+    for each in claim.variables:
+        if not each.random:
+            count = len(values[each.name].entries)
+            entries = tuple(Fraction(numbers[i % len(numbers)]) for i in range(count))
+            values[each.name] = replace(values[each.name], entries=entries)
+    at, laws = replace(at, values=values), {}
+    for each in claim.variables:
+        if each.random:
+            values[each.name], laws[each.name], unsure = laws_on_coordinates(each, at)
+            if any(sign(entry) < 0 for entry in unsure):
+                raise Undecided("a law that does not exist")
+    return AtLengths(values, lengths, laws=Laws(laws))
 
 
 def _chance(node: Node) -> bool:
@@ -83,8 +152,20 @@ def _for_every_size(claim: Claim) -> Exact:
             shapes[each.name] = (value.length,) if isinstance(value, Vector) else ()
             allowed += [spread] if spread is not None else []
     found = ForEverySize(values, shapes, Laws(laws))
+    found = ForEverySize(values, shapes, Laws(laws, positive=_positive(claim, lambda node: number(found.one(node)))))
     order = [each.name for each in claim.variables]
     return _rewritten(claim, lambda node: _node(found.evaluate(node), order), found.laws, allowed)
+
+
+def _positive(claim: Claim, value: Callable[[Node], Form]) -> tuple[Form, ...]:
+    """What the assumptions say is above 0."""
+    found = []
+    for left, comparison, right in comparisons(claim.assumptions):
+        above = isinstance(right, Number) and (right.value > 0 or (right.value == 0 and comparison == ">"))
+        if above and comparison in (">", ">=", "=="):
+            with suppress(Undecided, ArithmeticError, IndexError):
+                found.append(value(left))
+    return tuple(found)
 
 
 def _plain(claim: Claim) -> Question:
@@ -212,6 +293,8 @@ def _at(claim: Claim, lengths: dict[str, int]) -> Exact:
             values[each.name], laws[each.name], doubtful = laws_on_coordinates(each, at)
             allowed += doubtful
     found = AtLengths(values, lengths, laws=Laws(laws))
+    positive = _positive(claim, lambda node: form(found.evaluate(node).scalar))
+    found = AtLengths(values, lengths, laws=Laws(laws, positive=positive))
     return _rewritten(claim, lambda node: _array_node(found.evaluate(node)), found.laws, allowed)
 
 
@@ -229,6 +312,12 @@ def law_for_every_size(each: Variable, at: Invariants) -> tuple[Law, Form | Vect
     if isinstance(each.kind, Uniform):
         ends = at.scalar(each.kind.lowest), at.scalar(each.kind.highest)
         return UniformNumber(atom, *ends), variable(each.name), doubtful(ends[1] - ends[0])
+    if isinstance(each.kind, Exponential):
+        rate = at.scalar(each.kind.rate)
+        return ExponentialNumber(atom, rate), variable(each.name), doubtful(rate)
+    if isinstance(each.kind, Bernoulli):
+        chance = at.scalar(each.kind.chance)
+        return Coin(atom, chance), variable(each.name), None if chance.constant is not None else chance * (1 - chance)
     if isinstance(each.kind, Rademacher):
         length = at.scalar(each.kind.dim)
         return SignVector(each.name, length), named(each.name, length), None
@@ -277,6 +366,14 @@ def laws_on_coordinates(each: Variable, at: Coordinates) -> tuple[Array, tuple[L
     if isinstance(each.kind, Rademacher):
         symbols = _symbols(each.name, (at.whole(each.kind.dim),))
         return symbols, tuple(Sign(atom) for atom in _atoms(symbols)), []
+    if isinstance(each.kind, Exponential | Bernoulli):
+        waits = isinstance(each.kind, Exponential)
+        given = at.evaluate(each.kind.rate if isinstance(each.kind, Exponential) else each.kind.chance).map(form)
+        symbols = _symbols(each.name, given.shape)
+        pairs = list(zip(_atoms(symbols), given.entries, strict=True))
+        found = tuple(ExponentialNumber(*pair) if waits else Coin(*pair) for pair in pairs)
+        unsure = [entry if waits else entry * (1 - entry) for entry in given.entries if entry.constant is None]
+        return symbols, found, unsure
     if isinstance(each.kind, Uniform):
         ends = arrays.broadcast(
             lambda a, b: (form(a), form(b)), *map(at.evaluate, (each.kind.lowest, each.kind.highest))

@@ -9,12 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from math import factorial
 
 from likewise.claims.algebra.elementary import substitute
 from likewise.claims.algebra.exponomials import Atom, Form, Key, exp, form, of_atom, of_key
 from likewise.claims.algebra.printing import text
 from likewise.claims.language.limits import DEGREE
 from likewise.claims.verdict import Undecided
+
+
+class Bent(Undecided):
+    """Raised for what a law averages only piece by piece (`pieces`)."""
+
 
 Powers = tuple[tuple[Atom, Fraction | int], ...]
 
@@ -138,9 +144,47 @@ class UniformNumber:
         for (powers, exponent), coefficient in value.terms.items():
             parts = split(powers, exponent, frozenset({self.atom.name}))
             if any(atom == self.atom for atom, _ in parts.slopes):
-                raise Undecided(f"no exact expectation of exp({text(of_key(exponent))}) under a uniform law")
+                raise Bent(f"no exact expectation of exp({text(of_key(exponent))}) under a uniform law")
             n = parts.random.get(self.atom, 0)
             moment = sum((self.lowest**k * self.highest ** (n - k) for k in range(n + 1)), form(0)) / (n + 1)
             whole = Form({(tuple(pair for pair in powers if pair[0] != self.atom), exponent): coefficient})
             total = total + whole * moment
         return total
+
+
+@dataclass(frozen=True)
+class ExponentialNumber:
+    """Exp(rate): E[x^n] = n!/rate^n."""
+
+    atom: Atom
+    rate: Form
+
+    def expected(self, value: Form) -> Form:
+        """E over this number, of a polynomial in it.
+
+        >>> from likewise.claims.algebra.exponomials import variable
+        >>> text(ExponentialNumber(Atom("variable", "x"), form(2)).expected(variable("x") ** 2))
+        '1/2'
+        """
+        total = form(0)
+        for (powers, exponent), coefficient in value.terms.items():
+            parts = split(powers, exponent, frozenset({self.atom.name}))
+            if any(atom == self.atom for atom, _ in parts.slopes):
+                raise Bent(f"no exact expectation of exp({text(of_key(exponent))}) under an exponential law")
+            n = parts.random.get(self.atom, 0)
+            rest = Form({(tuple(pair for pair in powers if pair[0] != self.atom), exponent): coefficient})
+            total = total + rest * factorial(n) / self.rate**n
+        return total
+
+
+@dataclass(frozen=True)
+class Coin:
+    """1 with probability p, else 0."""
+
+    atom: Atom
+    chance: Form
+
+    def expected(self, value: Form) -> Form:
+        """The weighted mean of both cases."""
+        up, down = (substitute(value, {self.atom: case}) for case in (1, 0))
+        return up * self.chance + down * (1 - self.chance)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import ctx, fmpq
 
 from likewise.claims import judge
 from likewise.claims.chance.draws import Array, Scope, as_range
@@ -140,7 +140,7 @@ def _body(claim: Claim, point: Mapping[str, Array], mean: Moment, block: Scope, 
         return None
     except judge.Undefined:
         raise Undecided(f"{mean.body} is undefined for some draws") from None
-    return float(arb(found[0]).mid()) if len(found) == 1 else None
+    return float(judge.ball(found[0]).mid()) if len(found) == 1 else None
 
 
 def _require_digits(mean: Moment, floats: list[float], exact: list[float | None]) -> None:
@@ -159,5 +159,5 @@ def require_digits(claim: Claim, point: Mapping[str, Array], node: Node, value: 
         found = judge.place(claim, sizes, fixed).value(node).array.reshape(-1)
     except (judge.Unclear, judge.Misfit, judge.Outside, judge.Turned, judge.Undefined):
         return
-    if len(found) == 1 and not abs(value - float(arb(found[0]).mid())) <= LOSS * max(abs(value), 1e-300):
+    if len(found) == 1 and not abs(value - float(judge.ball(found[0]).mid())) <= LOSS * max(abs(value), 1e-300):
         raise Undecided(f"{node}: floats lose its digits")

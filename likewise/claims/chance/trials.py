@@ -14,7 +14,18 @@ import numpy as np
 from likewise.claims.chance.draws import Array, Range, Scope, apply, as_range, constant, known, room, shape
 from likewise.claims.chance.places import Point, scope_values
 from likewise.claims.chance.rounding import require_digits, verified
-from likewise.claims.language.claim import Claim, Compares, Law, Normal, Rademacher, Tolerance, Uniform, Variable
+from likewise.claims.language.claim import (
+    Bernoulli,
+    Claim,
+    Compares,
+    Exponential,
+    Law,
+    Normal,
+    Rademacher,
+    Tolerance,
+    Uniform,
+    Variable,
+)
 from likewise.claims.language.limits import ELEMENTS
 from likewise.claims.language.tree import Call, Chain, Comparison, Moment, Node, Probability, children, names
 from likewise.claims.registry import samplers
@@ -323,6 +334,12 @@ def draw(variable: Variable, scope: Scope, count: int, generator: np.random.Gene
         low, high = _ends(law, scope, variable.name)
         room(count, *low.shape)
         return low + (high - low) * generator.random((count, *low.shape))
+    if isinstance(law, Exponential | Bernoulli):
+        given = _parameter(law, scope, variable.name)
+        room(count, *given.shape)
+        if isinstance(law, Exponential):
+            return generator.standard_exponential((count, *given.shape)) / given
+        return (generator.random((count, *given.shape)) < given).astype(float)
     (size,) = _finite(Call("zeros", (law.dim,)), scope, variable.name).shape
     room(count, size)
     return 2.0 * generator.integers(0, 2, (count, size)) - 1
@@ -334,6 +351,9 @@ def support(variable: Variable, scope: Scope) -> Range:
     if isinstance(law, Uniform):
         low, high = _ends(law, scope, variable.name)
         return Range(low[None], high[None])
+    if isinstance(law, Exponential | Bernoulli):
+        given = _parameter(law, scope, variable.name)[None]
+        return Range(np.zeros_like(given), np.full_like(given, np.inf if isinstance(law, Exponential) else 1.0))
     if isinstance(law, Rademacher):
         ones = np.ones_like(_finite(Call("zeros", (law.dim,)), scope, variable.name))[None]
         return Range(-ones, ones)
@@ -343,8 +363,17 @@ def support(variable: Variable, scope: Scope) -> Range:
 
 
 def _law(variable: Variable) -> Law:
-    assert isinstance(variable.kind, Normal | Uniform | Rademacher)
+    assert isinstance(variable.kind, Law)
     return variable.kind
+
+
+def _parameter(law: Exponential | Bernoulli, scope: Scope, name: str) -> Array:
+    """The rate, which is above 0, or the probability."""
+    value = _finite(law.rate if isinstance(law, Exponential) else law.chance, scope, name)
+    wrong = (value <= 0).any() if isinstance(law, Exponential) else ((value < 0) | (value > 1)).any()
+    if wrong:
+        raise Undecided(f"{name} ~ {law} does not exist")
+    return value
 
 
 def _finite(node: Node, scope: Scope, name: str) -> Array:

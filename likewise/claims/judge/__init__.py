@@ -15,9 +15,9 @@ claim is worth there:
 """
 
 from likewise.claims.judge.definitions import same_definitions
-from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, rational
+from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, ball, rational
 from likewise.claims.judge.point import Point, Value, boxed
-from likewise.claims.judge.ruling import LARGEST, complete, place, ratio, rule
+from likewise.claims.judge.ruling import LARGEST, complete, may_satisfy, place, ratio, rule
 
 __all__ = [
     "LARGEST",
@@ -28,8 +28,10 @@ __all__ = [
     "Unclear",
     "Undefined",
     "Value",
+    "ball",
     "boxed",
     "complete",
+    "may_satisfy",
     "place",
     "ratio",
     "rational",

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from flint import fmpq
 
+from likewise.claims.judge import measures
 from likewise.claims.judge.numbers import ELEMENTWISE, Misfit, Outside, Scalar, Unclear, Wave, clear_sign, divide, power
-from likewise.claims.judge.point import Point, Value, boxed, each, number
-from likewise.claims.language.claim import Normal, Rademacher, Uniform, Variable
-from likewise.claims.language.tree import Binary, Chain, Moment, Node, Number, Probability, names
+from likewise.claims.judge.point import Point, Value, boxed, each
+from likewise.claims.judge.slopes import derivative
+from likewise.claims.language.claim import Bernoulli, Exponential, Normal, Rademacher, Uniform, Variable
+from likewise.claims.language.tree import Binary, Call, Chain, Index, Moment, Name, Node, Number, Probability, names
 
 SIGNS = 10  # that are tried one by one
 
@@ -28,6 +30,8 @@ class RandomPoint(Point):
                 return _moment(self, kind, body)
             case Probability(event):
                 return _probability(self, event)
+            case Call("grad", (body, Name() | Index() as by)) if isinstance(body, Node):
+                return derivative(self, body, by)
         return super().value(node)
 
 
@@ -39,48 +43,121 @@ def _moment(point: Point, kind: str, body: Node) -> Value:
         mean = _moment(point, "E", body)
         return each(operator.sub, square, each(operator.mul, mean, mean))
     used = [variable for variable in point.claim.variables if variable.random and variable.name in names(body)]
-    if all(isinstance(variable.kind, Rademacher) for variable in used):
-        cases = _cases(point, used)
-        values = [case.value(body) for case in cases]
-        found = values[0]
-        for value in values[1:]:
-            found = each(operator.add, found, value)
-        return each(divide, found, number(len(cases)))
+    whole = all(_discrete(variable) for variable in used)
+    if whole or any(isinstance(variable.kind, Bernoulli) for variable in used):
+        rest = [variable for variable in used if not _discrete(variable)]
+        cases = _cases(point, [variable for variable in used if _discrete(variable)])
+        parts = [each(operator.mul, Value(boxed(weight)), _averaged(case, body, rest)) for weight, case in cases]
+        found = parts[0]
+        for part in parts[1:]:
+            found = each(operator.add, found, part)
+        return found
+    return _averaged(point, body, used)
+
+
+def _averaged(point: Point, body: Node, used: list[Variable]) -> Value:
+    """E over variables that are not tried one by one: by moments, or by quadrature over a single draw."""
+    if not used:
+        return point.value(body)
     laws: dict[Any, str] = {}
     drawn = {variable.name: _waves(point, variable, laws) for variable in used}
-    found = replace(point, drawn=drawn).value(body)
-    return each(lambda entry: entry.mean(laws) if isinstance(entry, Wave) else entry, found)
+    try:
+        found = replace(point, drawn={**(point.drawn or {}), **drawn}).value(body)
+        return each(lambda entry: entry.mean(laws) if isinstance(entry, Wave) else entry, found)
+    except Unclear:
+        if 2 <= len(laws) <= 3 and set(laws.values()) == {"uniform"}:
+            return measures.box_mean(point, body, len(laws), _realiser(point, used))
+        if len(laws) != 1 or "sign" in laws.values():
+            raise
+    ((_, law),) = laws.items()
+    (variable,) = used
+    base, step = (realised(point, variable, [fmpq(z)]).array.reshape(-1)[0] for z in (0, 1))
+    return measures.mean(point, body, law, _realiser(point, used), {variable.name: (base, step - base)})
+
+
+def _realiser(point: Point, used: list[Variable]) -> measures.Drawn:
+    counts = [draws(point, variable) for variable in used]
+
+    def drawn(zs: list[Scalar]) -> dict[str, Value]:
+        rest, found = list(zs), dict(point.drawn or {})
+        for variable, count in zip(used, counts, strict=True):
+            found[variable.name] = realised(point, variable, rest[:count])
+            rest = rest[count:]
+        return found
+
+    return drawn
+
+
+def _discrete(variable: Variable) -> bool:
+    return isinstance(variable.kind, Rademacher | Bernoulli)
 
 
 def _probability(point: Point, event: Chain) -> Value:
+    if point.drawn is not None:
+        raise Unclear("a probability inside another")
     used = [v for v in point.claim.variables if v.random and any(v.name in names(term) for term in event.terms)]
-    if point.drawn is not None or not all(isinstance(variable.kind, Rademacher) for variable in used):
-        raise Unclear("the probability of an event that is not finite")
-    truths = [case.truth(event) for case in _cases(point, used)]
-    if any(truth not in ("true", "false") for truth in truths):
-        raise Unclear("an event that is not clear")
-    return number(Fraction(truths.count("true"), len(truths)))
+    rest = [variable for variable in used if not _discrete(variable)]
+    total: Scalar = fmpq(0)
+    for weight, case in _cases(point, [variable for variable in used if _discrete(variable)]):
+        total = total + weight * _chance(case, event, rest)
+    return Value(boxed(total))
 
 
-def _cases(point: Point, used: list[Variable]) -> list[Point]:
-    """One point for every choice of the signs."""
-    lengths = [point.whole(variable.kind.dim) for variable in used if isinstance(variable.kind, Rademacher)]
-    if sum(lengths) > SIGNS:
+def _chance(point: Point, event: Chain, used: list[Variable]) -> Scalar:
+    """P of an event, what is discrete being settled."""
+    if not used:
+        truth = point.truth(event)
+        if truth not in ("true", "false"):
+            raise Unclear("an event that is not clear")
+        return fmpq(int(truth == "true"))
+    laws: dict[Any, str] = {}
+    drawn = {variable.name: _waves(point, variable, laws) for variable in used}
+    if len(event.comparisons) == 1 and event.comparisons[0] not in ("==", "!="):
+        try:
+            at = replace(point, drawn={**(point.drawn or {}), **drawn})
+            sides = [at.value(term).array for term in event.terms]
+            if any(side.size != 1 for side in sides):
+                raise Misfit("an event compares numbers")
+            left, right = (Wave.of(side.reshape(-1)[0]) for side in sides)
+            upward = event.comparisons[0] in (">", ">=")
+            found = measures.linear_probability(left - right if upward else right - left, laws)
+            if found is not None:
+                return found
+        except Unclear:
+            pass
+    return measures.box_probability(point, event, list(laws.values()), _realiser(point, used))
+
+
+def _cases(point: Point, used: list[Variable]) -> list[tuple[Scalar, Point]]:
+    """One point with its weight for every choice of the signs and coins."""
+    counts = [draws(point, variable) for variable in used]
+    if sum(counts) > SIGNS:
         raise Unclear("too many signs")
-    found = []
-    for signs in product((fmpq(1), fmpq(-1)), repeat=sum(lengths)):
-        rest, drawn = list(signs), {}
-        for variable, length in zip(used, lengths, strict=True):
-            drawn[variable.name] = realised(point, variable, rest[:length])
-            rest = rest[length:]
-        found.append(replace(point, drawn=drawn))
+    found: list[tuple[Scalar, Point]] = []
+    for chosen in product((1, 0), repeat=sum(counts)):
+        rest, drawn = list(chosen), dict(point.drawn or {})
+        weight: Scalar = fmpq(1)
+        for variable, count in zip(used, counts, strict=True):
+            mine, rest = rest[:count], rest[count:]
+            if isinstance(variable.kind, Bernoulli):
+                chances = point.value(variable.kind.chance).array
+                for up, chance in zip(mine, chances.reshape(-1), strict=True):
+                    if clear_sign(chance) < 0 or clear_sign(1 - chance) < 0:
+                        raise Outside("a probability that is not from 0 to 1")
+                    weight = weight * (chance if up else 1 - chance)
+                drawn[variable.name] = Value(boxed([fmpq(up) for up in mine], chances.shape))
+            else:
+                weight = weight / 2**count
+                drawn[variable.name] = realised(point, variable, [fmpq(1 if up else -1) for up in mine])
+        found.append((weight, replace(point, drawn=drawn) if drawn else point))
     return found
 
 
 def _waves(point: Point, variable: Variable, laws: dict[Any, str]) -> Value:
     """A random variable as a function of independent standard draws."""
     kind = variable.kind
-    law = "normal" if isinstance(kind, Normal) else "uniform" if isinstance(kind, Uniform) else "sign"
+    named = {Normal: "normal", Uniform: "uniform", Exponential: "exponential"}
+    law = named.get(type(kind), "sign")
     zs = [(variable.name, i) for i in range(draws(point, variable))]
     laws |= dict.fromkeys(zs, law)
     return realised(point, variable, [Wave([(fmpq(1), {z: 1}, {})]) for z in zs])
@@ -91,6 +168,8 @@ def draws(point: Point, variable: Variable) -> int:
     match variable.kind:
         case Rademacher(dim):
             return point.whole(dim)
+        case Exponential(parameter) | Bernoulli(parameter):
+            return point.value(parameter).array.size
         case Uniform(lowest, highest):
             return prod(each(operator.add, point.value(lowest), point.value(highest)).array.shape)
         case Normal(mean, spread, _):
@@ -100,11 +179,16 @@ def draws(point: Point, variable: Variable) -> int:
 
 
 def realised(point: Point, variable: Variable, z: list[Scalar]) -> Value:
-    """The random variable at standard draws z: a + (b - a)z, mean + root @ z, or z itpoint."""
+    """The random variable at standard draws z: a + (b - a)z, mean + root @ z, or z itself."""
     match variable.kind:
         case Rademacher():
             shape = point.lies((len(z),), variable.layout)
             return Value(boxed(z, shape), len(shape) == 2)
+        case Exponential(rate):
+            speed = point.value(rate)
+            if any(clear_sign(entry) <= 0 for entry in speed.array.reshape(-1)):
+                raise Outside("a rate that is not above 0")
+            return each(lambda entry, fast: entry * (1 / fast), Value(boxed(z, speed.array.shape)), speed)
         case Uniform(lowest, highest):
             low, high = point.value(lowest), point.value(highest)
             width = each(operator.sub, high, low)

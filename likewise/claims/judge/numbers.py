@@ -8,9 +8,11 @@ from typing import Any
 
 from flint import acb, arb, fmpq
 
+from likewise.claims.judge.roots import Root, root_of
+
 TERMS = 3_000  # of one random quantity
 EXPONENT = 4_096
-Scalar = Any  # fmpq, arb or Wave
+Scalar = Any  # fmpq, Root, arb or Wave
 
 
 class Undefined(Exception):
@@ -43,6 +45,7 @@ class Wave:
 
     def __init__(self, terms: list[tuple[Scalar, dict, dict]]) -> None:
         plain: dict[Any, Scalar] = {}
+        terms = [(c.ball if isinstance(c, Root) else c, powers, slopes) for c, powers, slopes in terms]
         self.terms = [term for term in terms if term[2]]
         for c, powers, slopes in terms:
             if not slopes:
@@ -102,15 +105,101 @@ class Wave:
         return total.real if isinstance(total, acb) else total
 
 
+class Curve:
+    """A function of one draw on a piece of the complex plane around it, for quadrature.
+
+    Where `analytic` is set, a kink or a branch cut inside the piece must give no number.
+    """
+
+    def __init__(self, value: acb, analytic: bool) -> None:
+        self.value, self.analytic = value, analytic
+
+    def _of(self, value: acb) -> "Curve":
+        return Curve(value, self.analytic)
+
+    @staticmethod
+    def _number(other: Scalar) -> acb:
+        return other.value if isinstance(other, Curve) else acb(ball(other) if isinstance(other, Root) else other)
+
+    def __add__(self, other: Scalar) -> "Curve":
+        return self._of(self.value + self._number(other))
+
+    def __sub__(self, other: Scalar) -> "Curve":
+        return self._of(self.value - self._number(other))
+
+    def __rsub__(self, other: Scalar) -> "Curve":
+        return self._of(self._number(other) - self.value)
+
+    def __mul__(self, other: Scalar) -> "Curve":
+        return self._of(self.value * self._number(other))
+
+    def __neg__(self) -> "Curve":
+        return self._of(-self.value)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def divided(self, by: Scalar) -> "Curve":
+        return self._of(self.value / self._number(by))
+
+    def raised(self, exponent: Scalar) -> "Curve":
+        if isinstance(exponent, fmpq) and exponent.q == 1 and abs(exponent) <= 64:
+            return self._of(self.value ** int(exponent.p))
+        if isinstance(exponent, Curve) or not self.value.real > 0:
+            return self._of(acb(float("nan")))
+        return self._of((self.value.log() * self._number(exponent)).exp())
+
+    def mapped(self, function: str) -> "Curve":
+        z = self.value
+        match function:
+            case "exp" | "sin" | "cos" | "erf" | "tanh":
+                return self._of(getattr(z, function)())
+            case "sigmoid":
+                return self._of(1 / (1 + (-z).exp()))
+            case "normcdf":
+                return self._of((-z / arb(2).sqrt()).erfc() / 2)
+            case "log" | "log2" | "sqrt":
+                if not z.real > 0:
+                    root = z.real.nonnegative_part().sqrt() if function == "sqrt" and not self.analytic else arb.nan()
+                    return self._of(acb(root if not z.real < 0 else arb.nan()))
+                return self._of(
+                    z.sqrt() if function == "sqrt" else z.log() / (arb(2).log() if function == "log2" else 1)
+                )
+            case "abs":
+                return self.larger(-self)
+            case "relu":
+                return self.larger(fmpq(0))
+            case "sign":
+                if z.real > 0 or z.real < 0:
+                    return self._of(acb(1 if z.real > 0 else -1))
+                return self._of(acb(float("nan")) if self.analytic else acb(arb(0, 1)))
+        raise Unclear(f"{function} under an integral")
+
+    def larger(self, other: Scalar) -> "Curve":
+        b = self._number(other)
+        side = (self.value - b).real
+        if side > 0 or side < 0:
+            return self._of(self.value if side > 0 else b)
+        return self._of(acb(float("nan")) if self.analytic else acb(self.value.real.max(b.real)))
+
+
 def _merged(left: dict, right: dict) -> dict:
     return {key: left.get(key, 0) + right.get(key, 0) for key in {*left, *right}}
 
 
 def _standard_mean(law: str, k: int, a: Scalar | None) -> Scalar:
-    """E[z^k e^(a z)] of a standard normal, a uniform number of [0, 1], or a fair sign."""
+    """E[z^k e^(a z)] of a standard normal or exponential, a uniform number of [0, 1], or a fair sign."""
     if law == "sign":
         return fmpq(1 - k % 2) if a is None else (acb(a).exp() + (-1) ** k * acb(-a).exp()) / 2
+    if law == "exponential":
+        if a is None:
+            return fmpq(prod(range(1, k + 1)))
+        fall = 1 - acb(a)
+        if not fall.real > 0:
+            raise Unclear("a mean that may not exist")
+        return prod(range(1, k + 1)) / fall ** (k + 1)
     if law == "uniform":
+        if a is not None and isinstance(a, fmpq) and a == 0:
+            a = None
         if a is None:
             return fmpq(1, k + 1)
         if acb(a).contains(acb(0)):
@@ -135,9 +224,18 @@ def still(value: Scalar) -> Scalar:
     return total.real if isinstance(total, acb) else total
 
 
+def ball(value: Scalar) -> arb:
+    """A scalar that is not random as a ball."""
+    return value.ball if isinstance(value, Root) else arb(value)
+
+
 def sign(value: Scalar) -> int | None:
     """-1, 0 or 1; None where the ball does not say."""
     value = still(value)
+    if isinstance(value, Root):
+        return value.sign()
+    if isinstance(value, Curve):
+        raise Unclear("a comparison under an integral")
     if not isinstance(value, fmpq) and not value.is_finite():
         return None
     return 1 if value > 0 else -1 if value < 0 else 0 if value == 0 else None
@@ -152,6 +250,8 @@ def clear_sign(value: Scalar) -> int:
 
 def divide(a: Scalar, b: Scalar) -> Scalar:
     """a/b; nothing where b is 0."""
+    if isinstance(b, Curve):
+        return (a if isinstance(a, Curve) else b * 0 + a).divided(b)
     if clear_sign(b) == 0:
         raise Undefined("division by 0")
     inverse = 1 / still(b)
@@ -161,6 +261,10 @@ def divide(a: Scalar, b: Scalar) -> Scalar:
 def power(a: Scalar, b: Scalar) -> Scalar:
     """a^b: repeated products for whole b, otherwise exp(b log a), which needs a > 0, or a = 0 and b > 0."""
     b = still(b)
+    if isinstance(a, Curve):
+        return a.raised(b)
+    if isinstance(b, Curve):
+        return (b * logarithm(a)).mapped("exp")
     if isinstance(b, fmpq) and b.q == 1:
         n = int(b.p)
         if n < 0:
@@ -170,7 +274,7 @@ def power(a: Scalar, b: Scalar) -> Scalar:
                 raise Unclear("a large power of a random quantity")
             return prod([a] * n, start=Wave.of(fmpq(1)))
         if n > EXPONENT or (isinstance(a, fmpq) and a.height_bits() * n > 1_000_000):
-            a = arb(a)
+            a = ball(a)
         return a**n
     a = still(a)
     side = clear_sign(a)
@@ -184,44 +288,112 @@ def power(a: Scalar, b: Scalar) -> Scalar:
         top, bottom = a.p.root(int(b.q)), a.q.root(int(b.q))
         if top ** int(b.q) == a.p and bottom ** int(b.q) == a.q:
             return power(fmpq(top, bottom), fmpq(b.p))
-    return (arb(a).log() * arb(b)).exp() if not isinstance(b, fmpq) or b.q != 2 else arb(a).sqrt() ** int(b.p)
+    if isinstance(a, fmpq | Root) and isinstance(b, fmpq) and b.q <= 8 and abs(b.p) <= 64:
+        found = root_of(a, int(b.q)) if isinstance(a, fmpq) else a.root(int(b.q))
+        return power(found, fmpq(b.p))
+    return (ball(a).log() * ball(b)).exp()
 
 
 def exponential(a: Scalar) -> Scalar:
+    if isinstance(a, Curve):
+        return a.mapped("exp")
     if isinstance(a, Wave):
         return a.exp(fmpq(1))
-    return fmpq(1) if isinstance(a, fmpq) and a == 0 else arb(a).exp()
+    return fmpq(1) if isinstance(a, fmpq) and a == 0 else ball(a).exp()
 
 
 def logarithm(a: Scalar) -> Scalar:
     a = still(a)
     if clear_sign(a) <= 0:
         raise Undefined("the logarithm of what is not positive")
-    return fmpq(0) if isinstance(a, fmpq) and a == 1 else arb(a).log()
+    return fmpq(0) if isinstance(a, fmpq) and a == 1 else ball(a).log()
 
 
 def sine(a: Scalar) -> Scalar:
     if isinstance(a, Wave):
         return (a.exp(acb(0, 1)) - a.exp(acb(0, -1))) * (acb(0, -1) / 2)
-    return fmpq(0) if isinstance(a, fmpq) and a == 0 else arb(a).sin()
+    return fmpq(0) if isinstance(a, fmpq) and a == 0 else ball(a).sin()
 
 
 def cosine(a: Scalar) -> Scalar:
     if isinstance(a, Wave):
         return (a.exp(acb(0, 1)) + a.exp(acb(0, -1))) * fmpq(1, 2)
-    return fmpq(1) if isinstance(a, fmpq) and a == 0 else arb(a).cos()
+    return fmpq(1) if isinstance(a, fmpq) and a == 0 else ball(a).cos()
 
 
 def larger(a: Scalar, b: Scalar) -> Scalar:
     a, b = still(a), still(b)
-    return (a if a >= b else b) if isinstance(a, fmpq) and isinstance(b, fmpq) else arb(a).max(arb(b))
+    if isinstance(a, Curve):
+        return a.larger(b)
+    if isinstance(b, Curve):
+        return b.larger(a)
+    if isinstance(a, fmpq | Root) and isinstance(b, fmpq | Root):
+        side = sign(a - b)
+        if side is not None:
+            return a if side >= 0 else b
+    return ball(a).max(ball(b))
 
 
 def smaller(a: Scalar, b: Scalar) -> Scalar:
     return -larger(-still(a), -still(b))
 
 
-ELEMENTWISE: dict[str, Callable[[Scalar], Scalar]] = {
+def step(a: Scalar) -> Scalar:
+    """-1, 0 or 1."""
+    return fmpq(clear_sign(a))
+
+
+def whole_part(a: Scalar) -> Scalar:
+    """The largest whole number that is not above a."""
+    a = still(a)
+    if isinstance(a, fmpq):
+        return fmpq(a.p // a.q)
+    a = ball(a)
+    low, high = a.lower().floor().unique_fmpz(), a.upper().floor().unique_fmpz()
+    if low is None or low != high:
+        raise Unclear("a ball around a whole number")
+    return fmpq(low)
+
+
+def hyperbolic(a: Scalar) -> Scalar:
+    a = still(a)
+    return fmpq(0) if isinstance(a, fmpq) and a == 0 else ball(a).tanh()
+
+
+def logistic(a: Scalar) -> Scalar:
+    a = still(a)
+    return fmpq(1, 2) if isinstance(a, fmpq) and a == 0 else 1 / (1 + (-ball(a)).exp())
+
+
+def error_function(a: Scalar) -> Scalar:
+    a = still(a)
+    return fmpq(0) if isinstance(a, fmpq) and a == 0 else ball(a).erf()
+
+
+def normal_below(a: Scalar) -> Scalar:
+    """The chance that a standard normal number is at most a; erfc keeps a tiny one apart from 0."""
+    a = still(a)
+    return fmpq(1, 2) if isinstance(a, fmpq) and a == 0 else (-ball(a) / arb(2).sqrt()).erfc() / 2
+
+
+def many(a: Scalar) -> Scalar:
+    """1*2*...*n."""
+    a = still(a)
+    if not isinstance(a, fmpq):
+        raise Unclear("the factorial of a ball")
+    if a.q != 1 or a < 0:
+        raise Undefined("the factorial of what is no whole number")
+    if a > 2_000:
+        raise Unclear("a large factorial")
+    return fmpq(prod(range(1, int(a.p) + 1)))
+
+
+def remainder(a: Scalar, b: Scalar) -> Scalar:
+    """a - b*floor(a/b)."""
+    return a - b * whole_part(divide(a, b))
+
+
+OF_NUMBERS: dict[str, Callable[[Scalar], Scalar]] = {
     "sqrt": lambda a: power(a, fmpq(1, 2)),
     "exp": exponential,
     "log": logarithm,
@@ -229,6 +401,18 @@ ELEMENTWISE: dict[str, Callable[[Scalar], Scalar]] = {
     "cos": cosine,
     "abs": lambda a: abs(still(a)),
     "relu": lambda a: larger(a, fmpq(0)),
+    "log2": lambda a: divide(logarithm(a), logarithm(fmpq(2))),
+    "tanh": hyperbolic,
+    "sigmoid": logistic,
+    "erf": error_function,
+    "normcdf": normal_below,
+    "sign": step,
+    "floor": whole_part,
+    "ceil": lambda a: -whole_part(-still(a)),
+    "factorial": many,
+}
+ELEMENTWISE: dict[str, Callable[[Scalar], Scalar]] = {
+    name: lambda a, name=name: a.mapped(name) if isinstance(a, Curve) else OF_NUMBERS[name](a) for name in OF_NUMBERS
 }
 OPERATORS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
     "+": operator.add,

@@ -2,14 +2,14 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import factorial, prod
 from typing import Any, Literal
 
 import numpy as np
-from flint import fmpq
+from flint import arb, fmpq
 
 from likewise.claims.judge.numbers import (
     ELEMENTWISE,
@@ -24,6 +24,7 @@ from likewise.claims.judge.numbers import (
     exponential,
     larger,
     rational,
+    remainder,
     sign,
     smaller,
     still,
@@ -34,7 +35,9 @@ from likewise.claims.language.tree import (
     Call,
     Chain,
     Comparison,
+    Constant,
     Index,
+    Indexed,
     Join,
     Matrix,
     Name,
@@ -48,6 +51,7 @@ from likewise.claims.language.tree import (
 Truth = Literal["true", "false", "undefined", "close", "unclear"]
 LONGEST = 4_096  # of one axis
 ENTRIES = 40_000  # of one array
+TERMS = 300  # of a sum over an index
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,12 @@ class Value:
 
 def boxed(entries: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
     """An object array of a shape, filled in row-major order."""
+    if not isinstance(entries, list):
+        array = np.empty((), dtype=object)
+        array[()] = entries
+        return array.reshape(shape)
     array = np.empty(prod(shape), dtype=object)
-    array[:] = entries if isinstance(entries, list) else [entries]
+    array[:] = entries
     return array.reshape(shape)
 
 
@@ -72,6 +80,8 @@ def number(value: Fraction | int) -> Value:
 
 def each(function: Callable[..., Scalar], *values: Value) -> Value:
     """Entry by entry, broadcast as torch does."""
+    if all(value.array.ndim == 0 for value in values):
+        return Value(boxed(function(*(value.array.item() for value in values))))
     try:
         shape = np.broadcast_shapes(*(value.array.shape for value in values))
     except ValueError:
@@ -103,6 +113,8 @@ class Point:
         match node:
             case Number(value):
                 return number(value)
+            case Constant():
+                return Value(boxed(arb.pi()))
             case Name(name):
                 return self._named(name)
             case Negative(operand):
@@ -123,6 +135,11 @@ class Point:
                 return self._einsum(subscripts, [self.value(part) for part in operands if not isinstance(part, Text)])
             case Call("I" | "ones" | "zeros" as function, arguments):
                 return self._filled(function, [self.whole(part) for part in arguments if not isinstance(part, Text)])
+            case Indexed(function, _, _, _, body):
+                return self.folded(function, [inner.value(body) for inner in self.indexed(node)])
+            case Call("reshape" | "transpose" as function, (first, *rest)) if isinstance(first, Node):
+                numbers = [self.whole(part) for part in rest if isinstance(part, Node)]
+                return self.rearranged(function, self.value(first), numbers)
             case Call(function, arguments):
                 return self._call(function, [self.value(part) for part in arguments if not isinstance(part, Text)])
         raise Unclear(f"{node} is nothing the judge knows")
@@ -140,6 +157,8 @@ class Point:
     def shape(self, variable: Variable) -> tuple[int, ...]:
         """The shape of a variable that is not random; a vector that lies has two axes."""
         dims = variable.kind.dims if isinstance(variable.kind, Reals) else ()
+        if not dims:
+            return ()
         shape = tuple(self.whole(dim) for dim in dims)
         if any(n < 0 for n in shape):
             raise Outside("a negative length")
@@ -158,6 +177,38 @@ class Point:
         layouts = [layout for layout, axis in (("row", 0), ("col", 1)) if all(shape[axis] == 1 for shape in shapes)]
         shape = self.lies((len(entries),), layouts[0] if shapes and layouts else None)
         return Value(boxed(entries, shape), len(shape) == 2)
+
+    def indexed(self, node: Indexed) -> "list[Point]":
+        """This point with every whole number of the range for the index."""
+        first, last = self.whole(node.lowest), self.whole(node.highest)
+        if last - first >= TERMS:
+            raise Unclear("a long sum")
+        return [replace(self, sizes={**self.sizes, node.index: i}) for i in range(first, last + 1)]
+
+    def folded(self, function: str, values: list[Value]) -> Value:
+        """The sum, product, mean, largest or smallest of values, entry by entry."""
+        if not values:
+            if function not in ("sum", "prod"):
+                raise Undefined(f"{function} of nothing")
+            return number(int(function == "prod"))
+        join = {"prod": operator.mul, "max": larger, "min": smaller}.get(function, operator.add)
+        found = values[0]
+        for value in values[1:]:
+            found = each(join, found, value)
+        return each(divide, found, number(len(values))) if function == "mean" else found
+
+    def rearranged(self, function: str, value: Value, numbers: list[int]) -> Value:
+        """reshape(x, n, m) and transpose(x, i, j)."""
+        if function == "transpose":
+            axes = value.array.ndim
+            if value.line or not all(1 <= n <= axes for n in numbers):
+                raise Misfit(f"axes {numbers} of {list(value.array.shape)}")
+            return Value(value.array.swapaxes(numbers[0] - 1, numbers[1] - 1))
+        if any(n < 0 for n in numbers) or prod(numbers) != value.array.size:
+            raise Misfit(f"{value.array.size} entries into {numbers}")
+        if len(numbers) == 1:
+            return self.line(list(value.array.reshape(-1)))
+        return Value(value.array.reshape(numbers))
 
     def _named(self, name: str) -> Value:
         if name in self.sizes:
@@ -286,6 +337,12 @@ class Point:
                 return self.line([a * b for a, b in combinations(entries, 2)], [first])
             case "softmax":
                 return self._softmax(first)
+            case "prod":
+                return Value(boxed(prod(entries, start=fmpq(1))))
+            case "mod":
+                return each(remainder, first, given[1])
+            case "argmax":
+                return number(largest_place(entries))
             case "choose":
                 return self._choose(first, given[1])
         raise Unclear(f"{function} is nothing the judge knows")
@@ -355,6 +412,16 @@ class Point:
         if any(entry is None for entry in signs):
             return "close"
         return "false" if comparison == "!=" else "true"
+
+
+def largest_place(entries: list[Scalar]) -> int:
+    """Where the largest entry stands, counted from 1, if there is one."""
+    if not entries:
+        raise Undefined("argmax of nothing")
+    for i, entry in enumerate(entries):
+        if all(j == i or sign(entry - other) == 1 for j, other in enumerate(entries)):
+            return i + 1
+    raise Unclear("which entry is largest")
 
 
 def require_vectors(*values: Value) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from flint import arb, ctx, fmpq
 
 from likewise.claims.judge.chance import RandomPoint
-from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, rational, still
+from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, ball, rational, still
 from likewise.claims.judge.point import Point, boxed
-from likewise.claims.language.claim import Between, Bounded, Claim, Compares, HasShape, Integers, OneOf, Variable
+from likewise.claims.language.claim import Between, Bounded, Claim, Compares, HasShape, Integers, OneOf, Reals, Variable
 from likewise.claims.language.tree import names
 
 LARGEST = 10**400  # value of a size that is no axis
@@ -40,6 +40,8 @@ def complete(claim: Claim, sizes: Mapping[str, int]) -> dict[str, int]:
 
 def belongs(variable: Variable, value: np.ndarray) -> bool:
     """Whether every entry is in the variable's set."""
+    if isinstance(variable.kind, Reals):
+        return True
     for entry in value.reshape(-1):
         match variable.kind:
             case Integers(lowest, highest):
@@ -96,6 +98,20 @@ def rule(
     return found
 
 
+def may_satisfy(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) -> bool:
+    """Whether every strict assumption (<, >, !=) is surely true at a point where the ruling is doubtful.
+
+    Balls that touch are what an equality of irrational numbers looks like, and a strict inequality that is false.
+    """
+    ctx.prec = PRECISIONS[-1]
+    strict = [each for each in claim.assumptions if {"<", ">", "!="} & set(each.comparisons)]
+    try:
+        point = place(claim, sizes, values)
+        return all(point.truth(each) == "true" for each in strict)
+    except (Turned, Outside, Misfit, Unclear, Undefined, RecursionError, OverflowError):
+        return not strict
+
+
 def _ruled(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) -> Ruling:
     for lying in (False, True):
         assumed: Ruling = "doubtful"  # what an error means until the assumptions are known to be true
@@ -128,7 +144,7 @@ def ratio(claim: Claim, sizes: Mapping[str, int]) -> "arb | None":
     point = place(claim, sizes, {})
     if any(point.truth(assumption) != "true" for assumption in claim.assumptions):
         return None
-    f, g = (arb(still(point.value(side).array.reshape(-1)[0])) for side in (relation.quantity, relation.bound))
+    f, g = (ball(still(point.value(side).array.reshape(-1)[0])) for side in (relation.quantity, relation.bound))
     if g == 0:
         return None if f == 0 else arb.pos_inf()
     return abs(f) / abs(g)

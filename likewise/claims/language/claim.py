@@ -170,8 +170,28 @@ class Rademacher:
         return f"Rademacher({self.dim})"
 
 
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """Exp(rate): waiting times with mean 1/rate."""
+
+    rate: Node
+
+    def __str__(self) -> str:
+        return f"Exp({self.rate})"
+
+
+@dataclass(frozen=True, slots=True)
+class Bernoulli:
+    """1 with probability p, else 0."""
+
+    chance: Node
+
+    def __str__(self) -> str:
+        return f"Bernoulli({self.chance})"
+
+
 Domain = Reals | Integers | OneOf | Between
-Law = Normal | Uniform | Rademacher
+Law = Normal | Uniform | Rademacher | Exponential | Bernoulli
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +204,7 @@ class Variable:
 
     @property
     def random(self) -> bool:
-        return isinstance(self.kind, Normal | Uniform | Rademacher)
+        return isinstance(self.kind, Law)
 
     def __str__(self) -> str:
         return f"{self.name} {'~' if self.random else 'in'} {self.kind}{' ' + self.layout if self.layout else ''}"

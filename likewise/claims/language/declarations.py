@@ -4,12 +4,14 @@ import re
 from fractions import Fraction
 
 from likewise.claims.language.claim import (
+    Bernoulli,
     Between,
     Bounded,
     Cell,
     Compares,
     Counts,
     Domain,
+    Exponential,
     HasShape,
     Integers,
     Law,
@@ -30,7 +32,8 @@ from likewise.claims.language.tokens import Reader, Unparsed, decimals, number
 from likewise.claims.language.tree import PRECEDENCE
 
 ORDERS = ("O", "Omega", "Theta")
-LAWS = ("N", "U", "Rademacher")
+LAWS = ("N", "U", "Rademacher", "Exp", "Bernoulli")
+ONE_PARAMETER = {"Rademacher": Rademacher, "Exp": Exponential, "Bernoulli": Bernoulli}
 FLOW = re.compile(r'\s*([{}:,]|"[^"]*"|[^{}:,"]+)')
 
 
@@ -93,11 +96,16 @@ def tolerance(reader: Reader) -> Tolerance | None:
 
 
 def constant(reader: Reader) -> Fraction:
-    """A number with its sign."""
+    """A number or a fraction of two, with its sign."""
     sign = -1 if reader.skip("-") else 1
     if reader.next.kind != "number":
         reader.refuse("a number")
-    return sign * number(reader.take().text)
+    value = sign * number(reader.take().text)
+    if not reader.skip("/"):
+        return value
+    if reader.next.kind != "number" or not number(reader.next.text):
+        reader.refuse("a number that is not 0")
+    return value / number(reader.take().text)
 
 
 def source(text: str) -> Source:
@@ -184,12 +192,13 @@ def _ordered(lowest: Fraction, highest: Fraction) -> Fraction:
 def _law(reader: Reader) -> Law:
     column, name = reader.next.column, reader.name()
     if name not in LAWS:
-        raise Unparsed(f"unknown law {name}; there are N, U and Rademacher", column=column, name=name, known=LAWS)
+        there = "N, U, Rademacher, Exp and Bernoulli"
+        raise Unparsed(f"unknown law {name}; there are {there}", column=column, name=name, known=LAWS)
     reader.want("(")
     first = expression(reader)
-    if name == "Rademacher":
+    if name in ONE_PARAMETER:
         reader.want(")")
-        return Rademacher(first)
+        return ONE_PARAMETER[name](first)
     reader.want(",")
     is_std = name == "N" and reader.at("std") and reader.after().text == "="
     if is_std:

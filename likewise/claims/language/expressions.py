@@ -8,13 +8,18 @@ from typing import TypeVar
 from likewise.claims.language.limits import DEPTH, NODES
 from likewise.claims.language.tokens import Reader, Unbounded, Unparsed, number
 from likewise.claims.language.tree import (
+    CONSTANTS,
     FUNCTIONS,
+    INDEXED,
     PRECEDENCE,
     Binary,
     Call,
     Chain,
     Comparison,
+    Constant,
+    Gradient,
     Index,
+    Indexed,
     Join,
     Matrix,
     Moment,
@@ -25,12 +30,13 @@ from likewise.claims.language.tree import (
     Probability,
     Text,
     Transpose,
+    names,
 )
 
 COMPARISONS: tuple[Comparison, ...] = ("==", "!=", "<", "<=", ">", ">=")
 QUANTITIES = ("cost", "elementwise", "traffic", "params", "peak", "saved", "count")
-ARITY = dict.fromkeys(FUNCTIONS, 1) | dict.fromkeys(["dot", "outer", "choose"], 2)
-MANY = {"max", "min", "ones", "zeros", "einsum"}
+ARITY = dict.fromkeys(FUNCTIONS, 1) | dict.fromkeys(["dot", "outer", "choose", "mod", "grad"], 2) | {"transpose": 3}
+MANY = {"max", "min", "ones", "zeros", "einsum", "reshape"}
 DEEP = f"deeper than {DEPTH} levels"
 Part = TypeVar("Part")
 
@@ -100,12 +106,15 @@ def _prefix(reader: Reader, depth: int) -> Node:
     if reader.skip("+"):
         return expression(reader, PRECEDENCE["-x"], depth + 1)
     node = _atom(reader, depth)
-    while reader.at("'", "["):
+    while reader.at("'", "[", "!"):
         depth += 1
         if depth > DEPTH:
             raise Unbounded(DEEP)
-        if reader.take().text == "'":
+        sign = reader.take().text
+        if sign == "'":
             node = Transpose(node)
+        elif sign == "!":
+            node = Call("factorial", (node,))
         else:
             node = Index(node, items(reader, partial(expression, depth=depth + 1), "]"))
     return node
@@ -133,12 +142,32 @@ def _atom(reader: Reader, depth: int) -> Node:
         reader.want("]")
         return node
     if not reader.skip("("):
-        return Name(name)
+        return Constant("pi") if name in CONSTANTS else Name(name)
+    if name in INDEXED and reader.next.kind == "name" and reader.after().text == "in":
+        return _indexed(reader, name, depth)
     if name in QUANTITIES:
         program = program_name(reader)
         reader.want(")")
         return Call(name, (Name(program),))
     return _call(name, items(reader, lambda inner_reader: _argument(inner_reader, inner), ")"))
+
+
+def _indexed(reader: Reader, function: str, depth: int) -> Node:
+    """sum(i in 1..N, j in 1..i, x[i]*x[j]), after its opening bracket; a second index is a sum inside."""
+    if depth > DEPTH:
+        raise Unbounded(DEEP)
+    index = reader.name()
+    reader.want("in")
+    lowest = expression(reader, depth=depth + 1)
+    reader.want("..")
+    highest = expression(reader, depth=depth + 1)
+    reader.want(",")
+    if reader.next.kind == "name" and reader.after().text == "in":
+        body = _indexed(reader, function, depth + 1)
+    else:
+        body = expression(reader, depth=depth + 1)
+        reader.want(")")
+    return Indexed(function, index, lowest, highest, body)  # ty: ignore[invalid-argument-type]
 
 
 def _bracketed(parts: tuple[Node, ...]) -> Node:
@@ -161,6 +190,8 @@ def _call(name: str, arguments: tuple[Node | Text, ...]) -> Call:
     if name in FUNCTIONS and name not in MANY and len(arguments) != ARITY[name]:
         takes = f"{ARITY[name]} argument{'s' * (ARITY[name] > 1)}"
         raise Unparsed(f"{name} takes {takes}, got {len(arguments)}", name=name)
+    if name == "reshape" and len(arguments) < 2:
+        raise Unparsed("reshape takes an array and its new dims", name=name)
     return Call(name, arguments)
 
 
@@ -202,6 +233,10 @@ class Definitions:
         if isinstance(node, Call) and node.function not in FUNCTIONS:
             there = {*FUNCTIONS, *QUANTITIES, *self._bodies}
             raise Unparsed(f"unknown name {node.function} (nothing assumed)", name=node.function, known=there)
+        if isinstance(node, Indexed):
+            self._refuse_captured(node, known)
+        if isinstance(node, Call) and node.function == "grad" and isinstance(node.arguments[1], Name):
+            self._refuse_mixed(node.arguments[0], node.arguments[1].name, known)
         whole = _Measured(node)
 
         def part(child: Node) -> Node:
@@ -211,6 +246,22 @@ class Definitions:
 
         whole.node = rebuilt(node, part)
         return whole
+
+    def _refuse_captured(self, node: Indexed, known: Mapping[str, "_Measured"]) -> None:
+        """What is put into the body of a sum must not contain its index."""
+        put_in = [known[name].node for name in names(node.body) if name in known]
+        if node.index in known or node.index in self or any(node.index in names(each) for each in put_in):
+            raise Unparsed(f"the index {node.index} has two meanings", name=node.index)
+
+    def _refuse_mixed(self, body: "Node | Text", name: str, known: Mapping[str, "_Measured"]) -> None:
+        """grad by a parameter is by the variable put in for it, which must not stand elsewhere in the body."""
+        if name not in known or isinstance(body, Text):
+            return
+        given = known[name].node
+        others = {other: part for other, part in known.items() if other != name}
+        rest = names(self._replaced(body, others).node) - {name}
+        if isinstance(given, Name) and given.name != name and given.name in rest:
+            raise Unparsed(f"grad by {name}: {given.name} is put in for it and stands beside it", name=given.name)
 
 
 @dataclass
@@ -250,4 +301,8 @@ def rebuilt(node: Node, part: Callable[[Node], Node]) -> Node:
             return Moment(kind, part(body))
         case Probability(event):
             return Probability(Chain(tuple(map(part, event.terms)), event.comparisons))
+        case Indexed(function, index, lowest, highest, body):
+            return Indexed(function, index, part(lowest), part(highest), part(body))
+        case Gradient(name, body, place):
+            return Gradient(name, part(body), part(place))
     return node

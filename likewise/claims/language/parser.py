@@ -3,6 +3,7 @@
 The grammar, with an example of every relation, is in docs/claims.md.
 """
 
+import math
 import operator
 import re
 import textwrap
@@ -13,11 +14,13 @@ from fractions import Fraction
 from typing import Any
 
 from likewise.claims.language.claim import (
+    Bernoulli,
     Bounded,
     Claim,
     Compares,
     Counts,
     Definition,
+    Exponential,
     HasShape,
     Normal,
     Rademacher,
@@ -33,14 +36,20 @@ from likewise.claims.language.expressions import QUANTITIES, Definitions, chain,
 from likewise.claims.language.limits import SOURCE
 from likewise.claims.language.tokens import Line, Reader, Unbounded, Unparsed, tokens
 from likewise.claims.language.tree import (
+    CONSTANTS,
     FUNCTIONS,
     RESERVED,
     Binary,
     Call,
     Chain,
+    Index,
+    Indexed,
+    Moment,
+    Name,
     Negative,
     Node,
     Number,
+    Probability,
     children,
     names,
 )
@@ -241,6 +250,10 @@ def over(part: Any, change: Callable[[Node], Node]) -> Any:
             return Uniform(change(lowest), change(highest))
         case Rademacher(dim):
             return Rademacher(change(dim))
+        case Exponential(rate):
+            return Exponential(change(rate))
+        case Bernoulli(chance):
+            return Bernoulli(change(chance))
     return part
 
 
@@ -315,7 +328,7 @@ FIELDS = {"given", "assume", "sizes", "assert", "of", "source", *CHOICES, *FREE_
 
 
 def _implied_sizes(claim: Claim) -> tuple[Size, ...]:
-    """Names of dims, and of what I, ones and zeros are given, that nothing else declares."""
+    """Names of dims, of what I, ones, zeros and reshape are given, and of ranges, that nothing else declares."""
     everything = [claim.relation, *claim.assumptions, *(variable.kind for variable in claim.variables)]
     dims = [dim for variable in claim.variables for dim in _dims(variable.kind)]
     dims += [dim for part in everything for node in nodes(part) for dim in _filled_dims(node)]
@@ -330,13 +343,23 @@ def _dims(kind: Any) -> tuple[Node, ...]:
 
 
 def _filled_dims(node: Node) -> list[Node]:
-    mine = list(children(node)) if isinstance(node, Call) and node.function in ("I", "ones", "zeros") else []
+    mine: list[Node] = []
+    match node:
+        case Call("I" | "ones" | "zeros"):
+            mine = list(children(node))
+        case Call("reshape", (_, *dims)):
+            mine = [dim for dim in dims if isinstance(dim, Node)]
+        case Indexed(_, index, lowest, highest, body):
+            inner = [dim for dim in _filled_dims(body) if index not in names(dim)]
+            return [lowest, highest, *_filled_dims(lowest), *_filled_dims(highest), *inner]
     return mine + [dim for child in children(node) for dim in _filled_dims(child)]
 
 
 def _refuse_reserved(*declared: str) -> None:
     for name in declared:
         if name in RESERVED:
+            if name in CONSTANTS:
+                raise Unparsed(f"{name} is reserved: it is the number", name=name)
             raise Unparsed(f"{name} is reserved: E, Var and P are moments, O, Omega and Theta are orders", name=name)
 
 
@@ -352,6 +375,8 @@ def _require_scope(claim: Claim, defined: set[str]) -> None:
     for part in [claim.relation, *claim.assumptions, *(variable.kind for variable in claim.variables)]:
         for node in nodes(part):
             _require_known(node, scope)
+            _require_one_average(node)
+            _require_variables(node, {variable.name for variable in claim.variables})
     sizes = {size.name for size in claim.sizes}
     for size_ in claim.sizes:
         if size_.equation is not None and not names(size_.equation) <= sizes - {size_.name}:
@@ -368,39 +393,88 @@ def _require_scope(claim: Claim, defined: set[str]) -> None:
                 raise Unparsed(f"the dims of {variable.name} are made of sizes", name=variable.name)
 
 
+def _require_one_average(node: Node, inside: bool = False) -> None:
+    average = isinstance(node, Moment | Probability)
+    if average and inside:
+        name = "P" if isinstance(node, Probability) else node.kind
+        raise Unparsed("E, Var and P do not stand inside one another", name=name)
+    for child in children(node):
+        _require_one_average(child, inside or average)
+
+
 def _require_laws(claim: Claim) -> None:
     """A constant spread is not below zero, and constant ends are in their order."""
     for name, law in ((variable.name, variable.kind) for variable in claim.variables):
-        if isinstance(law, Normal) and (spread := _constant(law.spread)) is not None and spread < 0:
+        if isinstance(law, Normal) and (spread := _constant(law.spread)) is not None and spread[1] < 0:
             what = "standard deviation" if law.is_std else "variance"
             raise Unparsed(f"the {what} of {name} is below zero: {law.spread}", name=name)
+        if isinstance(law, Exponential) and (rate := _constant(law.rate)) is not None and rate[1] <= 0:
+            raise Unparsed(f"the rate of {name} is not above zero: {law.rate}", name=name)
+        chance = _constant(law.chance) if isinstance(law, Bernoulli) else None
+        if isinstance(law, Bernoulli) and chance is not None and (chance[1] < 0 or chance[0] > 1):
+            raise Unparsed(f"the probability of {name} is not from 0 to 1: {law.chance}", name=name)
         if isinstance(law, Uniform):
             lowest, highest = _constant(law.lowest), _constant(law.highest)
-            if lowest is not None and highest is not None and lowest > highest:
+            if lowest is not None and highest is not None and lowest[0] > highest[1]:
                 raise Unparsed(f"{name} has an empty range, from {law.lowest} to {law.highest}", name=name)
 
 
-def _constant(node: Node) -> Fraction | None:
-    """The value of a number with its sign, or of a multiple of the identity matrix."""
+ROOT_DIGITS = 10**12  # bounds of a square root are 1/ROOT_DIGITS apart
+
+
+def _constant(node: object) -> tuple[Fraction, Fraction] | None:
+    """Bounds of a constant, or of a multiple of the identity matrix; None for what is not made of + - * / sqrt exp."""
     match node:
         case Number(value):
-            return value
+            return value, value
         case Negative(operand):
-            value = _constant(operand)
-            return None if value is None else -value
+            bounds = _constant(operand)
+            return None if bounds is None else (-bounds[1], -bounds[0])
         case Call("I"):
-            return Fraction(1)
+            return Fraction(1), Fraction(1)
+        case Call("sqrt", (operand,)):
+            bounds = _constant(operand)
+            if bounds is None or bounds[0] < 0:
+                return None
+            low, high = (math.isqrt(math.floor(bound * ROOT_DIGITS**2)) for bound in bounds)
+            exact = low == high and Fraction(low, ROOT_DIGITS) ** 2 == bounds[0] == bounds[1]
+            return Fraction(low, ROOT_DIGITS), Fraction(high + (not exact), ROOT_DIGITS)
+        case Call("exp", (operand,)):
+            bounds = _constant(operand)
+            if bounds is None or max(map(abs, bounds)) > 700:
+                return None
+            low, high = (Fraction(math.exp(bound)) for bound in bounds)
+            return low * Fraction(999_999, 1_000_000), high * Fraction(1_000_001, 1_000_000)
         case Binary("+" | "-" | "*" | "/" as sign, left, right):
             first, second = _constant(left), _constant(right)
-            if first is None or second is None or (sign == "/" and not second):
+            if first is None or second is None or (sign == "/" and second[0] <= 0 <= second[1]):
                 return None
             apply = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-            return apply[sign](first, second)
+            corners = [apply[sign](one, other) for one in first for other in second]
+            return min(corners), max(corners)
     return None
+
+
+def _require_variables(node: Node, variables: set[str]) -> None:
+    """What a derivative is taken by is a variable, or an entry of one."""
+    if isinstance(node, Call) and node.function == "grad":
+        by = node.arguments[1]
+        by = by.operand if isinstance(by, Index) else by
+        if not isinstance(by, Name) or by.name not in variables:
+            raise Unparsed("grad(f, x) is taken by a variable x of given:, or by an entry x[i] of one", name="grad")
+    for child in children(node):
+        _require_variables(child, variables)
 
 
 def _require_known(node: Node, scope: set[str]) -> None:
     if isinstance(node, Call) and node.function in QUANTITIES:
+        return
+    if isinstance(node, Indexed):
+        if node.index in scope or node.index in FUNCTIONS or node.index in RESERVED:
+            raise Unparsed(f"the index {node.index} has two meanings", name=node.index)
+        _require_known(node.lowest, scope)
+        _require_known(node.highest, scope)
+        _require_known(node.body, {*scope, node.index})
         return
     if not children(node):
         unknown = sorted(names(node) - scope)

@@ -32,6 +32,16 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """A number that is no fraction and has a name: pi."""
+
+    name: Literal["pi"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """The subscripts of einsum; the only string of the language."""
 
@@ -152,14 +162,51 @@ class Probability:
         return f"P[{self.event}]"
 
 
-Node = Number | Name | Call | Negative | Binary | Transpose | Index | Join | Matrix | Moment | Probability
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """sum(i in 1..N, body): the function of the values of the body for every whole i; `index` is bound in the body."""
+
+    function: Literal["sum", "prod", "mean", "max", "min"]
+    index: str
+    lowest: "Node"
+    highest: "Node"
+    body: "Node"
+
+    def __str__(self) -> str:
+        return f"{self.function}({self.index} in {self.lowest}..{self.highest}, {self.body})"
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The derivative of the body by its bound name, at a place; what grad(f, x) is once it is taken out of its names.
+
+    The parser never makes one. `name` is none that a claim can contain, so that equations put in for x do not change
+    what the body is differentiated by.
+    """
+
+    name: str
+    body: "Node"
+    place: "Node"
+
+    def __str__(self) -> str:
+        return f"grad({self.body}, {self.name} = {self.place})"
+
+
+Node = (
+    Number | Name | Constant | Call | Negative | Binary | Transpose | Index | Join | Matrix
+    | Moment | Probability | Indexed | Gradient
+)  # fmt: skip
 
 
 FUNCTIONS = frozenset({
     "dot", "sqnorm", "norm", "sum", "mean", "max", "min", "abs", "tr", "vec", "outer", "pairs", "dim", "sqrt", "exp",
     "log", "sin", "cos", "relu", "softmax", "einsum", "I", "ones", "zeros", "choose",
+    "log2", "tanh", "sigmoid", "erf", "normcdf", "sign", "floor", "ceil", "mod", "factorial",
+    "prod", "argmax", "reshape", "transpose", "grad",
 })  # fmt: skip
-RESERVED = frozenset({"E", "Var", "P", "O", "Omega", "Theta"})  # never a variable, a definition, a parameter or a cell
+INDEXED = ("sum", "prod", "mean", "max", "min")  # may be taken over an index: sum(i in 1..N, ...)
+CONSTANTS = ("pi",)
+RESERVED = frozenset({"E", "Var", "P", "O", "Omega", "Theta", "pi"})  # never a variable, definition, parameter or cell
 PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "@": 2, "-x": 3, "^": 4, "x": 5}
 
 
@@ -193,17 +240,33 @@ def children(node: Node) -> tuple[Node, ...]:
             return (body,)
         case Probability(event):
             return event.terms
+        case Indexed(_, _, lowest, highest, body):
+            return (lowest, highest, body)
+        case Gradient(_, body, place):
+            return (body, place)
     return ()
 
 
 def names(node: Node) -> set[str]:
-    """Every name in the node, sizes and variables alike."""
+    """Every name that is free in the node, sizes and variables alike.
+
+    >>> sorted(names(Indexed("sum", "i", Number(Fraction(1)), Name("N"), Index(Name("x"), (Name("i"),)))))
+    ['N', 'x']
+    """
     found, waiting = set(), [node]
     while waiting:
         current = waiting.pop()
-        if isinstance(current, Name):
-            found.add(current.name)
-        waiting += children(current)
+        match current:
+            case Name(name):
+                found.add(name)
+            case Indexed(_, index, lowest, highest, body):
+                waiting += [lowest, highest]
+                found |= names(body) - {index}
+            case Gradient(bound, body, place):
+                waiting.append(place)
+                found |= names(body) - {bound}
+            case _:
+                waiting += children(current)
     return found
 
 

@@ -1,23 +1,26 @@
 """Shapes of expressions: what every operation of the language asks of its operands, and what it gives.
 
-A vector in R^M is 1 x M under `layout: rows` and M x 1 under columns, or what its own `row` or `col` says; beside a
-matrix a vector whose layout was not written has one axis. Elementwise operations broadcast as torch does. A dim is a
+A vector in R^M has one axis ("lines"). Where the claim states a layout, or transposes a vector, it is 1 x M under rows
+and M x 1 under columns, or what its own `row` or `col` says. Elementwise operations broadcast as torch does. A dim is a
 polynomial over the sizes of the claim: two are equal exactly when they agree at all sizes.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
 from typing import Literal
 
-from likewise.claims.language.claim import Claim, Normal, Rademacher, Reals, Uniform
+from likewise.claims.language.claim import Bernoulli, Claim, Exponential, Normal, Rademacher, Reals, Uniform
 from likewise.claims.language.limits import DEGREE, DIGITS
 from likewise.claims.language.tree import (
     Binary,
     Call,
+    Constant,
+    Gradient,
     Index,
+    Indexed,
     Join,
     Moment,
     Name,
@@ -33,13 +36,16 @@ from likewise.claims.language.tree import (
 from likewise.claims.verdict import Undecided
 from likewise.polynomial import Polynomial
 
-Layout = Literal["rows", "columns"]
+Layout = Literal["lines", "rows", "columns"]
 HALF = Polynomial.constant(Fraction(1, 2))
 TERMS = 200  # of a dim
 ONE = Polynomial.constant(1)
 EINSUM = re.compile(r"[A-Za-z,]*")
 QUANTITIES = frozenset({"cost", "elementwise", "traffic", "params", "peak", "saved", "count"})
-ELEMENTWISE = frozenset({"abs", "sqrt", "exp", "log", "sin", "cos", "relu", "softmax"})
+ELEMENTWISE = frozenset({
+    "abs", "sqrt", "exp", "log", "sin", "cos", "relu", "softmax", "log2", "tanh", "sigmoid", "erf", "normcdf",
+    "sign", "floor", "ceil", "factorial",
+})  # fmt: skip
 
 
 class Misshapen(Exception):
@@ -48,6 +54,10 @@ class Misshapen(Exception):
     def __init__(self, reason: str, sides: tuple[Polynomial, ...] = (), numbers_say_more: bool = False) -> None:
         super().__init__(reason)
         self.sides, self.numbers_say_more = sides, numbers_say_more
+
+
+class Turned(Exception):
+    """A vector with one axis is transposed: then every vector lies."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +81,8 @@ class Shape:
 
     @property
     def length(self) -> Polynomial:
-        """Of a vector, which has one row or one column; Misshapen for anything wider."""
-        if self.dims and not (len(self.dims) == 2 and ONE in self.dims):
+        """Of a vector, which has one axis, one row or one column; Misshapen for anything wider."""
+        if len(self.dims) > 1 and not (len(self.dims) == 2 and ONE in self.dims):
             raise Misshapen(f"{self} is no vector")
         return self.entries
 
@@ -100,8 +110,15 @@ def shape_of(claim: Claim, node: Node, sizes: Mapping[str, int]) -> tuple[int, .
     (7, 7)
     """
     values = solved(claim, {name: Polynomial.constant(value) for name, value in sizes.items()})
-    found = Shapes(claim, values, claim.layout).of(node)
-    return tuple(whole(dim) for dim in found.dims)
+    return tuple(whole(dim) for dim in lying(claim, values, node).dims)
+
+
+def lying(claim: Claim, sizes: Mapping[str, Polynomial], node: Node) -> Shape:
+    """The shape of an expression: vectors have one axis, unless the claim states a layout or transposes one."""
+    try:
+        return Shapes(claim, sizes, claim.layout if "layout" in claim.given_fields else "lines").of(node)
+    except Turned:
+        return Shapes(claim, sizes, claim.layout).of(node)
 
 
 def solved(claim: Claim, values: Mapping[str, Polynomial]) -> dict[str, Polynomial]:
@@ -132,11 +149,12 @@ class Shapes:
     claim: Claim
     sizes: Mapping[str, Polynomial]
     layout: Layout
+    bound: Mapping[str, Node] = field(default_factory=dict)  # names that derivatives are taken by
 
     def of(self, node: Node) -> Shape:
         """The shape of a node, or Misshapen."""
         match node:
-            case Number() | Probability():
+            case Number() | Constant() | Probability():
                 return SCALAR
             case Name(name):
                 return self._named(name)
@@ -144,7 +162,10 @@ class Shapes:
                 return self.of(operand)
             case Transpose(operand):
                 shape = self.of(operand)
-                return Shape((*shape.dims[:-2], *shape.dims[:-3:-1])) if len(shape.dims) > 1 else shape
+                if len(shape.dims) == 1:
+                    raise Turned
+                turned = (*shape.dims[:-2], *shape.dims[:-3:-1])
+                return replace(shape, dims=turned) if len(shape.dims) > 1 else shape
             case Moment(_, body):
                 return self.of(body)
             case Binary("@", left, right):
@@ -155,12 +176,20 @@ class Shapes:
                 return self._joined([self.of(part) for part in parts])
             case Index(operand, indices):
                 return self._entry(self.of(operand), len(indices), node)
+            case Indexed(_, index, _, _, body):
+                return replace(self, sizes={**self.sizes, index: Polynomial.variable(index)}).of(body)
+            case Call("grad", (body, by)) if isinstance(body, Node) and isinstance(by, Node):
+                return self._derivative(self.of(body), self.of(by))
+            case Gradient(name, body, place):
+                return self._derivative(replace(self, bound={**self.bound, name: place}).of(body), self.of(place))
             case Call(function, arguments):
                 return self._called(function, arguments)
         raise Undecided(f"the shape of {node} is not known")
 
     def vector(self, length: Polynomial, layout: Literal["row", "col"] | None = None) -> Shape:
-        """A vector of that length as it lies in a matrix formula."""
+        """A vector of that length: one axis, or as it lies in a matrix formula."""
+        if self.layout == "lines" and layout is None:
+            return Shape((length,))
         lies = layout or ("row" if self.layout == "rows" else "col")
         said = layout is not None or "layout" in self.claim.given_fields
         return Shape((ONE, length) if lies == "row" else (length, ONE), vector=True, said=said)
@@ -169,7 +198,31 @@ class Shapes:
         """An expression over sizes, at these sizes."""
         return dim_of(node, self.sizes)
 
+    def _derivative(self, body: Shape, by: Shape) -> Shape:
+        """The shape of the body, then that of the variable."""
+        if not body.dims:
+            return by
+        if not by.dims:
+            return body
+        sides = [(shape.entries,) if shape.vector else shape.dims for shape in (body, by)]
+        return Shape(sides[0] + sides[1])
+
+    def _rearranged(self, function: str, shape: Shape, rest: list[Node]) -> Shape:
+        """reshape(x, n, m) and transpose(x, i, j)."""
+        dims = tuple(map(self.dim, rest))
+        if function == "reshape":
+            if product(*dims) != shape.entries:
+                raise Misshapen(f"{shape} has {shape.entries} entries", (shape.entries, product(*dims)))
+            return self.vector(dims[0]) if len(dims) == 1 else Shape(dims)
+        axes, places = list(shape.dims), [whole(dim) - 1 for dim in dims]
+        if shape.vector or not all(0 <= place < len(axes) for place in places):
+            raise Misshapen(f"transpose of axes {rest[0]} and {rest[1]} of {shape}")
+        axes[places[0]], axes[places[1]] = axes[places[1]], axes[places[0]]
+        return Shape(tuple(axes))
+
     def _named(self, name: str) -> Shape:
+        if name in self.bound:
+            return self.of(self.bound[name])
         variable = self.claim.variable(name)
         if variable is None:
             cells = self.claim.source.cells if self.claim.source else ()
@@ -183,6 +236,8 @@ class Shapes:
                 return self.vector(self.dim(dims[0]), variable.layout)
             case Rademacher(dim):
                 return self.vector(self.dim(dim), variable.layout)
+            case Exponential(parameter) | Bernoulli(parameter):
+                return self._drawn([self.of(parameter)], variable.layout)
             case Normal(mean, spread, _):
                 return self._drawn([self.of(mean), self.of(spread)], variable.layout)
             case Uniform(lowest, highest):
@@ -200,7 +255,7 @@ class Shapes:
 
     def _joined(self, parts: list[Shape]) -> Shape:
         length = sum((part.length for part in parts), Polynomial())
-        lies = {part.dims[0] == ONE for part in parts if not part.scalar}
+        lies = {part.dims[0] == ONE for part in parts if not part.scalar and len(part.dims) == 2}
         return self.vector(length, None if len(lies) != 1 else "row" if lies == {True} else "col")
 
     def _entry(self, shape: Shape, indices: int, node: Node) -> Shape:
@@ -219,10 +274,12 @@ class Shapes:
             return Shape(dims * 2) if function == "I" else self.vector(dims[0]) if len(dims) == 1 else Shape(dims)
         if function in QUANTITIES:
             return SCALAR
+        if function in ("reshape", "transpose"):
+            return self._rearranged(function, self.of(nodes[0]), nodes[1:])
         shapes = [self.of(node) for node in nodes]
         if function in ELEMENTWISE:
             return shapes[0]
-        if function in ("max", "min") and len(shapes) > 1:
+        if function in ("max", "min", "mod") and len(shapes) > 1:
             return together(shapes, lambda texts: f"{function}({', '.join(texts)})")
         if function == "vec":
             return self.vector(shapes[0].entries)
@@ -238,7 +295,7 @@ class Shapes:
             raise Misshapen(f"tr{shapes[0]} undefined", shapes[0].dims)
         if function == "dot":
             _require_equal_lines(*shapes)
-        return SCALAR  # dot, tr, sum, mean, norm, sqnorm, dim, choose, and max or min of one argument
+        return SCALAR  # dot, tr, sum, prod, mean, norm, sqnorm, dim, choose, argmax, and max or min of one argument
 
     def text(self, node: Node) -> str:
         """The formula with a shape in place of every operand: (1 x M) @ ((M x 1) @ (1 x D))."""
@@ -256,11 +313,13 @@ def together(shapes: list[Shape], words: Callable[[list[str]], str]) -> Shape:
     arrays = [shape for shape in shapes if not shape.scalar]
     if not arrays:
         return max(shapes, key=lambda shape: len(shape.dims))
-    if all(shape.vector for shape in arrays) and len({shape.dims for shape in arrays}) == 1:
+    deepest = max(len(shape.dims) for shape in shapes)
+    same = all(shape.vector for shape in arrays) and len({shape.dims for shape in arrays}) == 1
+    if same and deepest <= len(arrays[0].dims):
         return Shape(arrays[0].dims, True, any(shape.said for shape in arrays))
     mixed = not all(shape.vector for shape in arrays)
     sides = [(shape.entries,) if mixed and shape.vector and not shape.said else shape.dims for shape in arrays]
-    rank = max(map(len, sides))
+    rank = max(*map(len, sides), *(len(shape.dims) for shape in shapes if shape.scalar), 0)
     padded = [(ONE,) * (rank - len(dims)) + dims for dims in sides]
     result = []
     for axes in zip(*padded, strict=True):
@@ -274,16 +333,16 @@ def together(shapes: list[Shape], words: Callable[[list[str]], str]) -> Shape:
 
 
 def multiplied(left: Shape, right: Shape) -> Shape:
-    """The shape of a matrix product; more than two dims are batches of matrices."""
+    """The shape of a matrix product as torch.matmul; axes before the last two are batches, which broadcast."""
     words = f"{left} @ {right} undefined"
-    if len(left.dims) < 2 or len(right.dims) < 2:
+    if not left.dims or not right.dims:
         raise Misshapen(words)
-    if left.dims[-1] != right.dims[-2]:
-        raise Misshapen(words, (left.dims[-1], right.dims[-2]))
-    batches = {shape.dims[:-2] for shape in (left, right)} - {()}
-    if len(batches) > 1:
-        raise Misshapen(words)
-    return Shape((*(batches.pop() if batches else ()), left.dims[-2], right.dims[-1]))
+    a = left.dims if len(left.dims) > 1 else (ONE, *left.dims)
+    b = right.dims if len(right.dims) > 1 else (*right.dims, ONE)
+    if a[-1] != b[-2]:
+        raise Misshapen(words, (a[-1], b[-2]))
+    batches = together([Shape(a[:-2]), Shape(b[:-2])], lambda _: f"{left} @ {right}").dims
+    return Shape((*batches, *a[-2:-1][: len(left.dims) - 1], *b[-1:][: len(right.dims) - 1]))
 
 
 def contracted(equation: str, operands: list[str], shapes: list[Shape]) -> tuple[Polynomial, ...]:

@@ -19,7 +19,9 @@ from likewise.claims.shape.shaped import (
     Misshapen,
     Shape,
     Shapes,
+    Turned,
     dim_of,
+    lying,
     node_of,
     shape_of,
     solved,
@@ -64,7 +66,7 @@ def with_dims(claim: Claim, node: Node) -> Node:
     2*D + 1
     """
     if isinstance(node, Call) and node.function == "dim":
-        return node_of(Shapes(claim, solved(claim, _letters(claim)), claim.layout).of(children(node)[0]).entries)
+        return node_of(lying(claim, solved(claim, _letters(claim)), children(node)[0]).entries)
     return rebuilt(node, lambda part: with_dims(claim, part))
 
 
@@ -105,8 +107,8 @@ def _letters(claim: Claim) -> dict[str, Polynomial]:
 
 
 def _typed(claim: Claim) -> Finding:
-    """Both layouts are tried where none was written; what fails in one of them only is no refutation."""
-    layouts: tuple[Layout, ...] = (claim.layout,) if "layout" in claim.given_fields else ("rows", "columns")
+    """Both layouts are tried where a vector is transposed and none was written; fitting one is no refutation."""
+    layouts: tuple[Layout, ...] = _layouts(claim)
     texts: dict[Layout, str] = {}
     failures: dict[Layout, Misshapen] = {}
     for layout in layouts:
@@ -132,6 +134,18 @@ def _typed(claim: Claim) -> Finding:
     # Without sizes the formula itself is what does not fit.
     witness = tuple((name, str(value)) for name, value in sizes.items()) or (("formula", str(claim.relation)),)
     return Finding("refuted", "exact witness", detail, "shape", witness=witness, suggestions=conditions)
+
+
+def _layouts(claim: Claim) -> tuple[Layout, ...]:
+    if "layout" in claim.given_fields:
+        return (claim.layout,)
+    try:
+        _formula(claim, "lines", _letters(claim))
+    except Turned:
+        return ("rows", "columns")
+    except Misshapen:
+        pass
+    return ("lines",)
 
 
 def _formula(claim: Claim, layout: Layout, values: Mapping[str, Polynomial]) -> str:

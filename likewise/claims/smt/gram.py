@@ -17,12 +17,13 @@ from likewise.claims import arrays
 from likewise.claims.arrays import Array
 from likewise.claims.language.tree import Binary, Call, Comparison, Name, Negative, Node, Number, Text
 from likewise.claims.reader import OPERATORS, Reader
-from likewise.claims.smt.terms import Fact, Term, compared, real
+from likewise.claims.smt.curves import real
+from likewise.claims.smt.terms import Fact, Term, compared
 from likewise.claims.verdict import Undecided
 
 ONES = "1"  # no name of a variable
 VECTORS = 4  # in one matrix
-SCALAR = frozenset({"abs", "relu", "sqrt", "max", "min"})  # functions of numbers alone
+SCALAR = frozenset({"abs", "relu", "sqrt", "max", "min", "exp", "log", "sin", "cos"})  # functions of numbers alone
 
 
 @dataclass

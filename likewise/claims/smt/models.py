@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -11,15 +12,17 @@ from types import MappingProxyType
 import z3
 
 from likewise.claims.algebra.coordinates import Coordinates
+from likewise.claims.algebra.exponomials import form, power
 from likewise.claims.algebra.holes import undefined_side
 from likewise.claims.algebra.intervals import shrunk
 from likewise.claims.algebra.points import ordered
 from likewise.claims.algebra.questions import Question
 from likewise.claims.algebra.witnesses import Witness, admissible, violation
-from likewise.claims.arrays import Array
+from likewise.claims.arrays import Array, Entry
+from likewise.claims.smt.curves import real
 from likewise.claims.smt.gram import ONES
 from likewise.claims.smt.problems import Problem
-from likewise.claims.smt.terms import Fact, Term, real
+from likewise.claims.smt.terms import Fact, Term
 from likewise.claims.verdict import OutOfTime, Undecided
 
 QUERY, SOON, GUESS = 2.0, 0.5, 0.2  # seconds for a question, for a simple one, and for a guess at one entry
@@ -79,6 +82,24 @@ def near(model: z3.ModelRef, term: Term) -> Fraction:
     return value.as_fraction()
 
 
+def exact(model: z3.ModelRef, term: Term) -> Entry:
+    """The value of a term in a model, also if it is a root of a number or of a quadratic."""
+    value = model.eval(term, model_completion=True)
+    if not z3.is_algebraic_value(value):
+        return near(model, term)
+    coefficients = [Fraction(part.as_fraction()) for part in value.poly()]
+    middle, top = near(model, term), coefficients[-1]
+    degree = len(coefficients) - 1
+    if not any(coefficients[1:-1]):
+        root = form(power(form(abs(coefficients[0] / top)), Fraction(1, degree)))
+        return root if middle > 0 else -root
+    if degree > 2:
+        raise Undecided("a root of a polynomial that is not shown")
+    c, b, a = coefficients
+    half = power(form(b * b - 4 * a * c), Fraction(1, 2)) * (1 / (2 * abs(a)))
+    return form(-b / (2 * a)) + (half if middle > -b / (2 * a) else -half)
+
+
 def confirmed(asked: Question, values: Values, lengths: Mapping[str, int]) -> Witness | None:
     """The point as a witness, if exact arithmetic finds every assumption true there and the statement false."""
     found = {}
@@ -95,7 +116,8 @@ def confirmed(asked: Question, values: Values, lengths: Mapping[str, int]) -> Wi
         except (ArithmeticError, IndexError):
             seen = undefined_side(asked, at)
         else:
-            if seen and sum(len(array.entries) for array in found.values()) <= FEW:
+            fractions = all(isinstance(entry, Fraction) for array in found.values() for entry in array.entries)
+            if seen and fractions and sum(len(array.entries) for array in found.values()) <= FEW:
                 return shrunk(asked, found, dict(lengths))
     except (Undecided, ArithmeticError, IndexError):
         return None
@@ -107,7 +129,7 @@ def witness_at(
 ) -> Witness | None:
     """A counterexample of a claim that was read entry by entry."""
     for violation_ in stated.violations:
-        solver = query.solver([*stated.known, *violation_])
+        solver = query.solver([*stated.known, *stated.curves, *violation_])
         if solver.check() != z3.sat:
             continue
         for values in _points(solver, stated, query):
@@ -133,8 +155,9 @@ def _points(solver: z3.Solver, stated: Problem, query: Query) -> Iterator[Values
                 solver.pop()
     except OutOfTime:
         pass
-    for each in (model, first):
-        yield {name: [near(each, symbol) for symbol in entries] for name, entries in stated.symbols.items()}
+    for each, value_in in ((model, near), (first, near), (model, exact), (first, exact)):
+        with suppress(Undecided):
+            yield {name: [value_in(each, symbol) for symbol in entries] for name, entries in stated.symbols.items()}
 
 
 def _guesses(value: Fraction, whole: bool) -> list[Term]:
@@ -151,7 +174,7 @@ def _guesses(value: Fraction, whole: bool) -> list[Term]:
 def witness_of_products(asked: Question, stated: Problem, query: Query) -> Witness | None:
     """Vectors that have the inner products of a model, in few dimensions."""
     sizes = [symbol for name in asked.sizes for symbol in stated.symbols.get(name, [])]
-    known = [*stated.known, *stated.products]
+    known = [*stated.known, *stated.curves, *stated.products]
     for violated, longest in product(stated.violations, LONGEST if sizes else LONGEST[:1]):
         try:
             model = query.model([*known, *violated, *(symbol <= longest for symbol in sizes)])

@@ -13,8 +13,9 @@ from likewise.claims.arrays import Array
 from likewise.claims.language.claim import Between, Claim, Compares, Integers, OneOf, Reals, Tolerance, Variable
 from likewise.claims.language.tree import Binary, Call, Chain, Comparison, Name, Node, Number, children, names
 from likewise.claims.reader import Reader
+from likewise.claims.smt.curves import Power, real
 from likewise.claims.smt.gram import Axis, Combination, GramReader, compared_in_length
-from likewise.claims.smt.terms import Fact, Side, Term, Terms, compared, real, require_numbers
+from likewise.claims.smt.terms import Fact, Side, Term, Terms, compared, require_numbers
 from likewise.claims.verdict import Undecided
 
 ENTRIES = 40  # of all arrays of a claim
@@ -31,6 +32,9 @@ class Problem:
     products: list[Fact] = field(default_factory=list)  # what the inner products are
     simple: list[Fact] = field(default_factory=list)  # a part of that
     violations: list[list[Fact]] = field(default_factory=list)
+    powers: list[Power] = field(default_factory=list)  # with a variable exponent
+    curves: list[Fact] = field(default_factory=list)  # what is known of exponentials, logarithms, angles and powers
+    parts: bool = False  # whether there are quotients, roots or logarithms
 
 
 def used_variables(claim: Claim) -> list[Variable]:
@@ -51,6 +55,17 @@ def _used_names(claim: Claim) -> set[str]:
     return used
 
 
+def numbers_of(claim: Claim) -> list[Fraction]:
+    """The numbers that the statement writes."""
+    assert isinstance(claim.relation, Compares)
+    waiting, found = list(claim.relation.chain.terms), []
+    while waiting:
+        node = waiting.pop()
+        waiting += children(node)
+        found += [node.value] if isinstance(node, Number) else []
+    return list(dict.fromkeys(found))
+
+
 def dims(each: Variable) -> tuple[Node, ...]:
     """The lengths of the axes of a variable."""
     return each.kind.dims if isinstance(each.kind, Reals) else ()
@@ -62,7 +77,7 @@ def problem(claim: Claim, lengths: Mapping[str, int] | None = None) -> Problem:
     chains = (claim.relation.chain, *claim.assumptions)
     if max(_degree(term) for chain in chains for term in chain.terms) > DEGREE:
         raise Undecided(f"z3 is not asked about degrees above {DEGREE}")
-    found, terms = Problem(), Terms()
+    found, terms = Problem(), Terms(numbers=numbers_of(claim))
     values: dict[str, Array] = {}
     used = _used_names(claim)
     for size in claim.sizes:
@@ -89,6 +104,8 @@ def problem(claim: Claim, lengths: Mapping[str, int] | None = None) -> Problem:
     for assumption in claim.assumptions:
         found.known += statement.true(assumption)
     found.violations = list(statement.false(claim.relation.chain, claim.relation.within))
+    found.curves, found.powers = terms.curves.facts(), [*terms.curves.powers.values()]
+    found.parts = bool(terms.known)
     for axis in found.axes.values():
         found.products += axis.facts()
         found.simple += axis.simple_facts()
@@ -125,7 +142,7 @@ def _variable(found: Problem, each: Variable, values: Mapping[str, Array], lengt
     entries = []
     found.symbols[each.name] = []
     for number in range(prod(shape)):
-        symbol, value, facts = _entry(f"{each.name}!{number}", each.kind)
+        symbol, value, facts = entry_symbol(f"{each.name}!{number}", each.kind)
         found.symbols[each.name].append(symbol)
         found.known += facts
         entries.append(value)
@@ -144,7 +161,7 @@ def _axis(found: Problem, each: Variable, values: Mapping[str, Array]) -> Axis:
     return found.axes.setdefault(str(dim), Axis(str(dim), length))
 
 
-def _entry(name: str, kind: Any) -> tuple[Term, Term, list[Fact]]:
+def entry_symbol(name: str, kind: Any) -> tuple[Term, Term, list[Fact]]:
     """The symbol of an entry, its value as a real number, and that it is in its set."""
     if isinstance(kind, Integers):
         whole = z3.Int(name)

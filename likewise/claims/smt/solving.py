@@ -17,16 +17,19 @@ from likewise.claims.algebra.questions import Question, question
 from likewise.claims.algebra.witnesses import Witness, is_proved, refuted
 from likewise.claims.language.claim import Between, Claim
 from likewise.claims.language.tree import names
+from likewise.claims.smt.curves import number_of, real
 from likewise.claims.smt.models import Query, witness_at, witness_of_products
 from likewise.claims.smt.problems import Problem, dims, problem, used_variables
+from likewise.claims.smt.terms import Fact
 from likewise.claims.verdict import Finding, Undecided
 
 MEMORY = 1024  # megabytes that z3 may take
-SHARE = 0.9  # of what is left of the budget
+SHARE = 0.7  # of what is left of the budget
 SOON = 0.5  # seconds before the searches
 LENGTHS = (2, 1, 3)  # of axes, at which a counterexample is looked for
 MOST = 16  # a size up to which smaller ones are looked at too
 ENGINE = "z3"
+FIRST, STEP = (1, 2, 4, 7), 8  # where an induction may begin; by how much an exponent may grow in a step
 
 
 def prove(claim: Claim) -> Finding | None:
@@ -87,7 +90,7 @@ def _decided(asked: Question, query: Query) -> Finding | None:
             return _answered(asked, by_products, query, witness_of_products)
     by_entries = _stated(asked, {}) if not axes else None
     if by_entries is not None:
-        return _answered(asked, by_entries, query, witness_at)
+        return _by_induction(asked, by_entries, query) or _answered(asked, by_entries, query, witness_at)
     for length in LENGTHS if axes else ():
         lengths = dict.fromkeys(axes, length)
         here = _stated(asked, lengths)
@@ -108,20 +111,49 @@ def _stated(asked: Question, lengths: Mapping[str, int] | None) -> Problem | Non
 def _answered(asked: Question, stated: Problem, query: Query, witness_in: Callable[..., Witness | None]) -> Finding:
     """The finding, for all sizes and values that the problem speaks of."""
     for violated in stated.violations:
-        if stated.axes and query.is_empty([*stated.known, *stated.simple, *violated]):
+        if stated.axes and query.is_empty([*stated.known, *stated.curves, *stated.simple, *violated]):
             continue
-        facts = [*stated.known, *stated.products, *violated]
+        facts = [*stated.known, *stated.curves, *stated.products, *violated]
         if query.model(facts) is not None:
             witness = witness_in(asked, stated, query)
             if witness is None:
                 raise Undecided("z3 has a counterexample that no point of fractions shows")
             return _refuted(asked, witness)
-    if query.model([*stated.known, *stated.products]) is None:
+    if query.model([*stated.known, *stated.curves, *stated.products]) is None:
         return Finding("inconclusive", "undecided", "nothing satisfies the assumptions", engine=ENGINE)
     lengths = ", ".join(name for name in asked.sizes if name in stated.axes)
     where = f"for every {lengths}" if lengths else "for all values"
     how = "inner products, z3" if stated.axes else "z3"
     return Finding("holds", "proved", f"{where} ({how})", engine=ENGINE)
+
+
+def _by_induction(asked: Question, stated: Problem, query: Query) -> Finding | None:
+    """Proved for every N where powers such as 2^N occur: for small N, and from N to N + 1."""
+    names_ = [name for name in stated.symbols if stated.symbols[name][0].is_int()]
+    if not stated.powers or len(asked.sizes) != 1 or names_ != [*asked.sizes] or stated.parts:
+        return None
+    (size,) = asked.sizes
+    n = stated.symbols[size][0]
+    next_ = [(n, n + 1)]
+    for power in stated.powers:
+        step = number_of(z3.substitute(power.exponent, (n, n + 1)) - power.exponent)
+        if step is None or step.denominator > 1 or abs(step) > STEP:
+            return None
+        next_.append((power.value, power.value * real(power.base ** int(step))))
+
+    def moved(facts: list[Fact]) -> list[Fact]:
+        return [z3.substitute(fact, *next_) for fact in facts]
+
+    known, wrong = [*stated.known, *stated.curves], z3.Or(*(z3.And(*each) for each in stated.violations))
+    for first in FIRST:
+        step = [*moved(known), *stated.curves, n >= first, z3.Not(wrong)]
+        if not query.is_empty([*known, n <= first, wrong]):
+            return None
+        if query.is_empty(
+            [*moved(known), *stated.curves, n >= first, z3.Not(z3.And(*stated.known))]
+        ) and query.is_empty([*step, *moved([wrong])]):
+            return Finding("holds", "proved", f"for every {size} (induction from {size}={first}, z3)", engine=ENGINE)
+    return None
 
 
 def _refuted(asked: Question, witness: Witness) -> Finding:

@@ -17,6 +17,7 @@ from likewise.claims import arrays
 from likewise.claims.arrays import Array, Entry
 from likewise.claims.language.tree import Comparison
 from likewise.claims.reader import Scalars
+from likewise.claims.smt.curves import Curves, real
 from likewise.claims.verdict import Undecided
 
 DEGREE, ROOT = 12, 6  # the largest exponent, and the largest root
@@ -54,10 +55,24 @@ class Side:
 
 @dataclass
 class Terms:
-    """Makes the parts, one for each operation on the same terms."""
+    """Makes the parts, one for each operation on the same terms; `numbers` are those that the claim writes."""
 
+    numbers: list[Fraction] = field(default_factory=list)
     known: dict[tuple[str, int, int], tuple[Part, tuple]] = field(default_factory=dict)
     used: dict[int, Part] = field(default_factory=dict)  # by the side that is being read
+    curves: Curves = field(default_factory=Curves)
+
+    def __post_init__(self) -> None:
+        self.curves.numbers = self.numbers
+
+    def parts(self) -> list[Part]:
+        """Every quotient, root and logarithm that was made."""
+        return [part for part, _ in self.known.values()]
+
+    def definitions(self) -> list[tuple[Term, tuple[Term, ...]]]:
+        """Every name that was made, and of what: often enough for what is made of another."""
+        made = [(part.symbol, arguments) for part, arguments in self.known.values()]
+        return [*made, *self.curves.definitions()] * 3
 
     @contextmanager
     def collected(self) -> Generator[dict[int, Part]]:
@@ -75,6 +90,12 @@ class Terms:
                 "abs": lambda value: maximum(value, -value),
                 "relu": lambda value: maximum(value, Fraction(0)),
                 "sqrt": lambda value: self.power(value, Fraction(1, 2)),
+                "exp": lambda value: self.curves.exp(_number(value)),
+                "log": self.logarithm,
+                "sin": lambda value: self.curves.turn(_number(value)).sine,
+                "cos": lambda value: self.curves.turn(_number(value)).cosine,
+                "sign": sign,
+                "floor": floor,
             },
             maximum=maximum,
             power=self.power,
@@ -97,7 +118,9 @@ class Terms:
         """base^exponent; a fraction for an exponent."""
         require_numbers(base, exponent)
         if not isinstance(exponent, Fraction):
-            raise Undecided("z3 is not asked about a variable exponent")
+            if not isinstance(base, Fraction):
+                raise Undecided("z3 is not asked about a variable base with a variable exponent")
+            return self.curves.power(base, exponent)
         if exponent.denominator > ROOT or abs(exponent.numerator) > DEGREE:
             raise Undecided(f"a power above {DEGREE}, or a root above {ROOT}")
         if exponent.denominator > 1:
@@ -108,6 +131,17 @@ class Terms:
         for _ in range(abs(exponent.numerator)):
             raised = raised * base
         return raised if exponent >= 0 else self.divide(Fraction(1), raised)
+
+    def logarithm(self, value: Term) -> Term:
+        """log(value): a part, for it needs what is above 0."""
+        require_numbers(value)
+        found = self.curves.log(value)
+        if isinstance(value, Fraction):
+            return found
+        key = ("log", value.get_id(), 0)
+        self.known.setdefault(key, (Part(found, value > 0, z3.BoolVal(True)), (value,)))
+        self.used[found.get_id()] = self.known[key][0]
+        return found
 
     def _part(self, kind: str, term: Term, other: Term, root: int = 0) -> Term:
         key = (kind, term.get_id(), other.get_id())
@@ -126,9 +160,9 @@ class Terms:
         return part.symbol
 
 
-def real(value: Term) -> Term:
-    """A number as a term."""
-    return z3.RealVal(str(value)) if isinstance(value, Fraction | int) else value
+def _number(value: Term) -> Term:
+    require_numbers(value)
+    return value
 
 
 def require_numbers(*values: Term) -> None:
@@ -150,17 +184,33 @@ def maximum(*values: Entry) -> Term:
     return largest
 
 
+def sign(value: Entry) -> Term:
+    """-1, 0 or 1."""
+    require_numbers(value)
+    if isinstance(value, Fraction):
+        return Fraction((value > 0) - (value < 0))
+    one = z3.RealVal(1)
+    return z3.If(value > 0, one, z3.If(value < 0, -one, z3.RealVal(0)))
+
+
+def floor(value: Entry) -> Term:
+    """The largest whole number that is not above."""
+    require_numbers(value)
+    return Fraction(value // 1) if isinstance(value, Fraction) else z3.ToReal(z3.ToInt(real(value)))
+
+
 def compared(left: Array, comparison: Comparison, right: Array) -> Fact:
     """That a comparison of arrays, both defined, is true: in every entry, and != if it is not so of ==."""
     if comparison == "!=":
         return z3.Not(compared(left, "==", right))
-    entries = arrays.broadcast(lambda a, b: _compared(a, comparison, b), left, right).entries
+    entries = arrays.broadcast(lambda a, b: compared_numbers(a, comparison, b), left, right).entries
     if not entries:
         raise Undecided("a comparison of nothing")
     return z3.And(*entries)
 
 
-def _compared(left: Term, comparison: Comparison, right: Term) -> Fact:
+def compared_numbers(left: Term, comparison: Comparison, right: Term) -> Fact:
+    """That a comparison of two numbers is true."""
     require_numbers(left, right)
     a, b = real(left), real(right)
     match comparison:
@@ -174,4 +224,6 @@ def _compared(left: Term, comparison: Comparison, right: Term) -> Fact:
             return a > b
         case ">=":
             return a >= b
+        case "!=":
+            return a != b
     raise Undecided(f"z3 is not asked about {comparison}")

@@ -1,0 +1,624 @@
+"""O, Omega and Theta in max-plus: the logarithms of sizes are reals, sums are maxima, and z3 compares linear terms.
+
+An expression over sizes is known by two terms in logarithms: `low` and `high` with c*e^low <= |value| <= C*e^high at
+*all* sizes that the claim allows, small ones too. f is in O(g) if nothing in the cone of the assumptions has
+high(f) > low(g). Besides y = log(N) there are log(log(N)), which stays below every share of y, and N itself, the
+logarithm of e^N, which exceeds every multiple of y. Along a ray N = c*t^k of one number t the leading term is all that
+counts, so that both terms agree: a bound fails if a ray of whole sizes has low(f) > high(g) there.
+"""
+
+import operator
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import islice, product
+from math import prod
+
+import z3
+
+from likewise.claims import arrays
+from likewise.claims.language.claim import Bounded, Claim
+from likewise.claims.language.limits import EXPONENT
+from likewise.claims.language.tree import Chain, Comparison, Node
+from likewise.claims.reader import Reader, Scalars
+from likewise.claims.verdict import Finding, Undecided
+
+SHARE, SOON = 0.6, 0.4  # of the budget for all; seconds for the question whether a difference keeps its size
+TINY, HUGE = z3.Q(1, 10**4), z3.RealVal(10**4)  # log(log(N)) <= TINY*log(N); N >= HUGE*log(N)
+TERMS = 200  # of one sum
+SHARES = (Fraction(1, 2), Fraction(1, 8), Fraction(1, 64))  # of its positive terms that a difference keeps
+FACTORS, MOVES, RAYS = (1, 2, 3), (0, 1, 2, 3), 3_000  # N = factor*t^move
+QUERY = 2000  # milliseconds for one question
+SMALL, POINTS = 4, 300  # sizes at which a bound may be 0
+DIGITS = 10**12  # logarithms of primes are enclosed so closely
+ENGINE = "max-plus"
+Power = tuple[tuple[str, Fraction], ...]  # of names, sorted, exponents not 0
+Term = z3.ArithRef
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The sign of a number (0: not known), its logarithm from below (None: it may be 0) and above (None: it is 0)."""
+
+    sign: int
+    low: Term | None
+    high: Term | None
+    positive: Term | None = None  # bounds max(value, 0), where that is less than |value|
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A number that depends on the sizes: an exact sum of powers, or what bounds it."""
+
+    book: "Book"
+    terms: Mapping[Power, Fraction] | None
+    known: Bounds | None = None
+    largest_of: "tuple[Growth, ...]" = ()
+    smallest_of: "tuple[Growth, ...]" = ()
+
+    @property
+    def bounds(self) -> Bounds:
+        """Of an exact sum they are found when they are first asked for."""
+        return self.known if self.terms is None and self.known is not None else self.book.bounds(self.terms or {})
+
+    def __neg__(self) -> "Growth":
+        if self.terms is not None:
+            return self.book.summed({key: -value for key, value in self.terms.items()})
+        mine = self.bounds
+        turned = (tuple(map(operator.neg, parts)) for parts in (self.smallest_of, self.largest_of))
+        return Growth(self.book, None, Bounds(-mine.sign, mine.low, mine.high), *turned)
+
+    def __add__(self, other: "Growth | Fraction | int") -> "Growth":
+        other = self.book.number(other)
+        if self.terms is not None and other.terms is not None:
+            total = dict(self.terms)
+            for key, value in other.terms.items():
+                total[key] = total.get(key, Fraction(0)) + value
+            return self.book.summed(total)
+        a, b = self.bounds, other.bounds
+        if a.high is None or b.high is None:
+            return self if b.high is None else other
+        sign = a.sign if a.sign == b.sign else 0
+        if not sign and self.book.ray:
+            return self.book.leading(self, other)
+        lows = [low for low in (a.low, b.low) if low is not None]
+        return Growth(
+            self.book, None, Bounds(sign, _largest(lows) if sign and lows else None, _largest([a.high, b.high]))
+        )
+
+    def __sub__(self, other: "Growth | Fraction | int") -> "Growth":
+        return self + -self.book.number(other)
+
+    def __rsub__(self, other: "Fraction | int") -> "Growth":
+        return -self + other
+
+    def __mul__(self, other: "Growth | Fraction | int") -> "Growth":
+        other = self.book.number(other)
+        if self.terms is not None and other.terms is not None and len(self.terms) * len(other.terms) <= TERMS:
+            total: dict[Power, Fraction] = {}
+            for (left, a), (right, b) in product(self.terms.items(), other.terms.items()):
+                key = _times(left, right)
+                total[key] = total.get(key, Fraction(0)) + a * b
+            return self.book.summed(total)
+        mine, its = self.bounds, other.bounds
+        if mine.high is None or its.high is None:
+            return self.book.summed({})
+        low = None if mine.low is None or its.low is None else mine.low + its.low
+        return Growth(self.book, None, Bounds(mine.sign * its.sign, low, mine.high + its.high))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def inverse(self) -> "Growth":
+        """1/value, of what is never 0."""
+        mine = self.bounds
+        if mine.low is None or mine.high is None:
+            raise Undecided("a quotient by what may be 0")
+        if self.terms is not None and len(self.terms) == 1:
+            return self.book.summed({_raised(key, Fraction(-1)): 1 / value for key, value in self.terms.items()})
+        return Growth(self.book, None, Bounds(mine.sign, -mine.high, -mine.low))
+
+
+@dataclass
+class Book:
+    """The logarithms that occur, and what is known of them; `ray`: sizes are powers of one t, which is large."""
+
+    claim: Claim
+    ray: bool = False
+    logs: dict[str, Term] = field(default_factory=dict)  # y = log(N)
+    double: dict[str, Term] = field(default_factory=dict)  # log(log(N))
+    raised: dict[Power, Term] = field(default_factory=dict)  # N^2*D itself, the logarithm of e^(N^2*D)
+    primes: dict[tuple[int, Power], Term] = field(default_factory=dict)  # log(p)*N^2*D
+    facts: list[z3.BoolRef] = field(default_factory=list)
+    assumed: list[tuple[Mapping[Power, Fraction], Comparison]] = field(default_factory=list)  # what is compared with 0
+    compared: list[tuple[Mapping[Power, Fraction], Comparison]] = field(default_factory=list)  # without a constant
+    found: dict[frozenset, Bounds] = field(default_factory=dict)  # of exact sums
+
+    def scalars(self) -> Scalars:
+        """What the reader computes with."""
+        return Scalars(
+            elementwise={
+                "abs": lambda value: value if value.bounds.sign > 0 else self.maximum(value, -value, whole=True),
+                "relu": lambda value: self.maximum(value, self.summed({})),
+                "sqrt": lambda value: self.power(value, Fraction(1, 2)),
+                "log": self.logarithm,
+                "exp": lambda value: self.exponential(value, ()),
+            },
+            maximum=self.maximum,
+            power=self.power,
+            number=self.number,
+            divide=lambda top, bottom: top * bottom.inverse(),
+        )
+
+    def number(self, value: "Growth | Fraction | int") -> Growth:
+        """A constant."""
+        return value if isinstance(value, Growth) else self.summed({(): Fraction(value)})
+
+    def log(self, name: str) -> Term:
+        """y = log(N)."""
+        if name not in self.logs:
+            self.logs[name] = z3.Real(f"log {name}")
+            self.facts.append(self.logs[name] >= (1 if self.ray else 0))
+        return self.logs[name]
+
+    def summed(self, terms: Mapping[Power, Fraction]) -> Growth:
+        """A sum of products of powers, exactly known."""
+        if len(terms) > TERMS:
+            raise Undecided(f"more than {TERMS} terms")
+        return Growth(self, {key: value for key, value in terms.items() if value})
+
+    def bounds(self, terms: Mapping[Power, Fraction]) -> Bounds:
+        """Of an exact sum: both agree unless its terms may cancel."""
+        key = frozenset(terms.items())
+        if key not in self.found:
+            self.found[key] = self._bounds(terms)
+        return self.found[key]
+
+    def _bounds(self, terms: Mapping[Power, Fraction]) -> Bounds:
+        if not terms:
+            return Bounds(1, None, None)
+        if self.ray:
+            top = max(terms, key=lambda key: sum((exponent for _, exponent in key), Fraction(0)))
+            return Bounds(1 if terms[top] > 0 else -1, self._linear(top), self._linear(top))
+        for sign in (1, -1):
+            mine = {key: sign * value for key, value in terms.items()}
+            above = [key for key, value in mine.items() if value > 0]
+            if len(above) == len(mine) or (above and self._solid(mine)):
+                size = _largest([self._linear(key) for key in above])
+                return Bounds(sign, size, size)
+        above = [self._linear(key) for key, value in terms.items() if value > 0]
+        return Bounds(0, None, _largest([self._linear(key) for key in terms]), _largest(above) if above else None)
+
+    def leading(self, left: Growth, right: Growth) -> Growth:
+        """Along a ray, of two terms with different signs the one that grows faster."""
+        for first, second in ((left, right), (right, left)):
+            low, high = first.bounds.low, second.bounds.high
+            if low is not None and high is not None and self.excluded(low <= high):
+                return Growth(self, None, first.bounds)
+        raise Undecided("terms that may cancel along a ray")
+
+    def excluded(self, fact: z3.BoolRef) -> bool:
+        """Whether nothing that is known allows the fact."""
+        solver = z3.Solver()
+        solver.set("timeout", QUERY)
+        solver.add(*self.facts, *self._of_primes(), fact)
+        return solver.check() == z3.unsat
+
+    def _of_primes(self) -> list[z3.BoolRef]:
+        """What is known of N^2*D, times the logarithm of a prime."""
+        found = []
+        for prime in {prime for prime, _ in self.primes}:
+            for terms, comparison in self.compared:
+                parts = [real(value) * self._times_log(prime, key) for key, value in terms.items()]
+                found.append(COMPARED[comparison](sum(parts, z3.RealVal(0)), 0))
+        return found
+
+    def _linear(self, key: Power) -> Term:
+        total: Term = z3.RealVal(0)
+        for name, exponent in key:
+            total = total + real(exponent) * self.log(name)
+        return total
+
+    def _solid(self, terms: Mapping[Power, Fraction]) -> bool:
+        """Whether a sum with negative terms keeps a share of its positive ones, at all sizes."""
+        if not all(_whole(exponent) for key in terms for _, exponent in key):
+            return False
+        names = {name for key in terms for name, _ in key}
+        names |= {name for part, _ in self.assumed for key in part for name, _ in key}
+        for kind in (z3.Real, z3.Int):
+            at = {name: kind(f"at {name}") for name in names}
+            solver = z3.Solver()
+            solver.set("timeout", int(1000 * SOON))
+            solver.add(*(value >= 1 for value in at.values()))
+            solver.add(*(COMPARED[sign](_at(part, at), 0) for part, sign in self.assumed))
+            above = {key: value for key, value in terms.items() if value > 0}
+            for share in SHARES:
+                solver.push()
+                solver.add(_at(terms, at) < _at({key: share * value for key, value in above.items()}, at))
+                if solver.check() == z3.unsat:
+                    return True
+                solver.pop()
+        return False
+
+    def maximum(self, *values: Growth, whole: bool = False) -> Growth:
+        """The largest; `whole`: of x and -x, which is 0 only where x is."""
+        if self.ray and all(value.terms is not None for value in values):
+            return _largest_at_last(values)
+        bounds = [value.bounds for value in values]
+        if all(each.sign < 0 and each.high is not None for each in bounds):  # |max(-a, -b)| is min(a, b)
+            highs = [-each.high for each in bounds if each.high is not None]
+            lows = [-each.low for each in bounds if each.low is not None]
+            low = -_largest(lows) if len(lows) == len(values) else None
+            return Growth(self, None, Bounds(-1, low, -_largest(highs)), values)
+        sign = 1 if whole or any(each.sign > 0 for each in bounds) else 0
+        lows = [each.low for each in bounds if each.sign > 0 and each.low is not None]
+        highs = [each.high for each in bounds if each.high is not None and not (sign and each.sign < 0)]
+        if sign and not whole:
+            tops = [each.positive if each.positive is not None else each.high for each in bounds if each.sign >= 0]
+            highs = [top for top in tops if top is not None]
+        if not highs:
+            return self.summed({})
+        if self.ray and not sign:
+            raise Undecided("a maximum of what has no sign along a ray")
+        return Growth(self, None, Bounds(sign, _largest(lows) if lows else None, _largest(highs)), values)
+
+    def power(self, base: Growth, exponent: "Growth | Fraction") -> Growth:
+        """base^exponent, of a number and a fraction, or of a constant and a polynomial."""
+        if isinstance(exponent, Growth):
+            constant = _constant(base)
+            if constant is None or constant <= 0:
+                raise Undecided("a power with a variable exponent, of what is no positive number")
+            factors = [*_factors(constant.numerator), *((p, -count) for p, count in _factors(constant.denominator))]
+            return self.exponential(exponent, tuple(factors)) if factors else self.number(1)
+        if abs(exponent) > EXPONENT:
+            raise Undecided(f"an exponent beyond {EXPONENT}")
+        if exponent < 0:
+            return self.power(base, -exponent).inverse()
+        if exponent.denominator == 1 and base.terms is not None and len(base.terms) ** int(exponent) <= TERMS:
+            return prod([base] * int(exponent), start=self.number(1))
+        if base.terms is not None and list(base.terms.values()) == [1]:
+            return self.summed({_raised(key, exponent): Fraction(1) for key in base.terms})
+        mine = base.bounds
+        if mine.high is None:
+            return base
+        if exponent.denominator > 1 and mine.sign <= 0:
+            raise Undecided("a root of what may be negative")
+        sign = 1 if exponent.numerator % 2 == 0 else mine.sign
+        low = None if mine.low is None else real(exponent) * mine.low
+        return Growth(self, None, Bounds(sign, low, real(exponent) * mine.high))
+
+    def exponential(self, exponent: Growth, factors: tuple[tuple[int, int], ...]) -> Growth:
+        """(prod p^k)^exponent, or e^exponent without factors."""
+        if exponent.terms is None or any(power < 0 for key in exponent.terms for _, power in key):
+            raise Undecided("an exponent that is no polynomial")
+        total: Term = z3.RealVal(0)
+        for key, value in exponent.terms.items():
+            if key:
+                for prime, count in factors or ((0, 1),):
+                    total = total + real(value * count) * self._times_log(prime, key)
+        return Growth(self, None, Bounds(1, total, total))
+
+    def _value(self, key: Power) -> Term:
+        """N^2*D itself: larger than every multiple of its logarithm, and than what divides it."""
+        if key not in self.raised:
+            mine = z3.Real(f"value {key}")
+            self.facts += [mine >= HUGE * self._linear(key), mine >= 0]
+            for other, value in self.raised.items():
+                for small, large, least, most in ((key, other, mine, value), (other, key, value, mine)):
+                    if all(exponent <= dict(large).get(name, 0) for name, exponent in small):
+                        self.facts.append(most >= (HUGE if self.ray else 1) * least)
+                        self.compared.append(({small: Fraction(1), large: Fraction(-1)}, "<="))
+            self.raised[key] = mine
+        return self.raised[key]
+
+    def _times_log(self, prime: int, key: Power) -> Term:
+        """log(p)*N^2*D; 0 stands for e."""
+        value = self._value(key)
+        if prime == 0:
+            return value
+        if (prime, key) not in self.primes:
+            low, high = _log_between(prime)
+            mine = z3.Real(f"log {prime} * {key}")
+            self.facts += [mine >= real(low) * value, mine <= real(high) * value]
+            self.primes[prime, key] = mine
+        return self.primes[prime, key]
+
+    def logarithm(self, value: Growth) -> Growth:
+        """log of a product of sizes, or of a sum that is at least 2."""
+        terms = value.terms
+        if terms is None or not terms or min(terms.values()) < 0 or any(e < 0 for key in terms for _, e in key):
+            raise Undecided("a logarithm of what is no sum of products of sizes")
+        if sum(terms.values()) < 1:
+            raise Undecided("a logarithm of what may be below 1")
+        parts = [self._double(name) for name in dict.fromkeys(name for key in terms for name, _ in key)]
+        if list(terms.values()) == [1]:
+            return Growth(self, None, Bounds(1, _largest(parts), _largest(parts))) if parts else self.summed({})
+        if sum(terms.values()) < 2:
+            raise Undecided("a logarithm of what may be close to 1")
+        size = _largest([z3.RealVal(0), *parts])
+        return Growth(self, None, Bounds(1, size, size))
+
+    def _double(self, name: str) -> Term:
+        """log(log(N)): -infinity where N may be 1."""
+        if name not in self.double:
+            mine = z3.Real(f"log log {name}")
+            self.facts.append(mine <= TINY * self.log(name))
+            if self.ray:
+                self.facts.append(mine >= 1)
+            elif self._solid({((name, Fraction(1)),): Fraction(1), (): Fraction(-1)}):
+                self.facts.append(mine >= 0)
+            for other, value in self.double.items():
+                for a, b, less, more in ((name, other, mine, value), (other, name, value, mine)):
+                    self.facts.append(z3.Or(self.log(a) >= 2 * self.log(b), less <= more))
+            self.double[name] = mine
+        return self.double[name]
+
+    def assume(self, left: Growth, comparison: Comparison, right: Growth) -> None:
+        """What a comparison says of the logarithms, constant factors left out."""
+        if comparison in ("<", "<=", "=="):
+            pairs = [*((part, right) for part in left.largest_of), *((left, part) for part in right.smallest_of)]
+            for small, large in pairs:
+                self.assume(small, "<=", large)
+        if comparison in (">", ">=", "=="):
+            pairs = [*((part, right) for part in left.smallest_of), *((left, part) for part in right.largest_of)]
+            for large, small in pairs:
+                self.assume(large, ">=", small)
+        for small, large in _ordered(left.bounds, comparison, right.bounds):
+            if small.sign > 0 and small.low is not None and large.high is not None:
+                self.facts.append(small.low <= large.high)
+        difference = (left - right).terms
+        if difference is None or comparison == "!=" or any(not _whole(e) for key in difference for _, e in key):
+            return
+        self.assumed.append((difference, comparison))
+        self.found.clear()  # more is known of the signs
+        if len(difference) > 1 and () not in difference:
+            total = sum((real(value) * self._value(key) for key, value in difference.items()), z3.RealVal(0))
+            self.facts.append(COMPARED[comparison](total, 0))
+            self.compared.append((difference, comparison))
+
+
+COMPARED = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
+}  # fmt: skip
+
+
+def real(value: Fraction) -> Term:
+    """A fraction as a term."""
+    return z3.Q(value.numerator, value.denominator)
+
+
+def _largest(parts: "list[Term]") -> Term:
+    found = parts[0]
+    for part in parts[1:]:
+        found = z3.If(found >= part, found, part)
+    return found
+
+
+def _whole(exponent: Fraction) -> bool:
+    return exponent.denominator == 1 and exponent >= 0
+
+
+def _times(left: Power, right: Power) -> Power:
+    total = dict(left)
+    for name, exponent in right:
+        total[name] = total.get(name, Fraction(0)) + exponent
+    return tuple(sorted((name, exponent) for name, exponent in total.items() if exponent))
+
+
+def _raised(key: Power, exponent: Fraction) -> Power:
+    return tuple((name, exponent * power) for name, power in key)
+
+
+def _at(terms: Mapping[Power, Fraction], at: Mapping[str, Term]) -> Term:
+    """A sum of products of whole powers at sizes."""
+    total: Term = z3.RealVal(0)
+    for key, value in terms.items():
+        factors = [at[name] for name, exponent in key for _ in range(int(exponent))]
+        total = total + prod(factors, start=real(value))
+    return total
+
+
+def _largest_at_last(values: tuple[Growth, ...]) -> Growth:
+    """The largest of exact sums of powers of t, from some t on."""
+    found = values[0]
+    for value in values[1:]:
+        found = value if (value - found).bounds.sign > 0 else found
+    return found
+
+
+def _constant(value: Growth) -> Fraction | None:
+    return None if value.terms is None or set(value.terms) - {()} else value.terms.get((), Fraction(0))
+
+
+def _factors(number: int) -> list[tuple[int, int]]:
+    """Prime factors of a number that is written in a claim."""
+    found, prime = [], 2
+    while number > 1:
+        if prime * prime > number:
+            prime = number
+        count = 0
+        while number % prime == 0:
+            number, count = number // prime, count + 1
+        found += [(prime, count)] if count else []
+        prime += 1
+        if prime > 10**5 and number > 1:
+            raise Undecided("a large base")
+    return found
+
+
+def _log_between(prime: int) -> tuple[Fraction, Fraction]:
+    from flint import arb, ctx
+
+    ctx.prec = 128
+    below = (arb(prime).log() * DIGITS).floor().unique_fmpz()
+    if below is None:
+        raise Undecided(f"log({prime}) to so many digits")
+    return Fraction(int(below), DIGITS), Fraction(int(below) + 1, DIGITS)
+
+
+def _ordered(left: Bounds, comparison: Comparison, right: Bounds) -> list[tuple[Bounds, Bounds]]:
+    """The pairs small <= large that a comparison states."""
+    pairs = [(left, right)] if comparison in ("<", "<=", "==") else []
+    return pairs + ([(right, left)] if comparison in (">", ">=", "==") else [])
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Free sizes N = factor*t^move, and those that equations give."""
+
+    moves: Mapping[str, tuple[int, int]]
+
+    def text(self) -> str:
+        """N=2*t^3, D=1."""
+        return ", ".join(f"{name}={value}" for name, value in self.witness())
+
+    def witness(self) -> tuple[tuple[str, str], ...]:
+        """Names and values."""
+        return tuple((name, _monomial(factor, move)) for name, (factor, move) in self.moves.items())
+
+
+def _monomial(factor: int, move: int) -> str:
+    if move == 0:
+        return str(factor)
+    power = "t" if move == 1 else f"t^{move}"
+    return power if factor == 1 else f"{factor}*{power}"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A bound as it is read in one book."""
+
+    book: Book
+    quantity: Growth
+    bound: Growth
+
+    @classmethod
+    def read(cls, claim: Claim, ray: Ray | None = None) -> "Statement":
+        """The claim over free sizes, or along a ray."""
+        assert isinstance(claim.relation, Bounded)
+        assert not isinstance(claim.relation.quantity, str)
+        book = Book(claim, ray is not None)
+        values = {}
+        for size in claim.sizes:
+            if size.equation is None:
+                factor, move = ray.moves[size.name] if ray else (1, 1)
+                power = (("t" if ray else size.name, Fraction(move)),) if move else ()
+                values[size.name] = arrays.scalar(book.summed({power: Fraction(factor)}))
+        scalars = book.scalars()
+        for _ in claim.sizes:
+            for size in claim.sizes:
+                if size.equation is not None and size.name not in values:
+                    try:
+                        values[size.name] = Reader(values, {}, scalars).evaluate(size.equation)
+                    except Undecided:
+                        continue
+        reader = Reader(values, {}, scalars)
+        for size in claim.sizes:
+            if size.equation is not None:
+                book.assume(reader.evaluate(size.equation).scalar, ">=", book.number(1))
+        for chain in claim.assumptions:
+            _assume(book, reader, chain)
+        sides = (claim.relation.quantity, claim.relation.bound)
+        return cls(book, *(reader.evaluate(side).scalar for side in sides))
+
+    def ways(self, order: str) -> list[tuple[Bounds, Bounds]]:
+        """What must stay below what."""
+        quantity, bound = self.quantity.bounds, self.bound.bounds
+        pairs = [(quantity, bound)] if order in ("O", "Theta") else []
+        return pairs + ([(bound, quantity)] if order in ("Omega", "Theta") else [])
+
+
+def _assume(book: Book, reader: Reader, chain: Chain) -> None:
+    """Assumptions over sizes; one that cannot be read is left out, which proofs may and rays may not."""
+    try:
+        sides = [reader.evaluate(term).scalar for term in chain.terms]
+    except (Undecided, ArithmeticError, IndexError):
+        if book.ray:
+            raise
+        return
+    for left, comparison, right in zip(sides, chain.comparisons, sides[1:], strict=False):
+        if book.ray and not _true_at_last(left, comparison, right):
+            raise Undecided("the assumption fails along the ray")
+        if not book.ray:
+            book.assume(left, comparison, right)
+
+
+def _true_at_last(left: Growth, comparison: Comparison, right: Growth) -> bool:
+    """Whether a comparison is true from some t on."""
+    try:
+        difference = left - right
+    except Undecided:
+        return False
+    seen = difference.bounds
+    return (seen.high is None or seen.low is not None) and COMPARED[comparison](
+        0 if seen.high is None else seen.sign, 0
+    )
+
+
+def decide(claim: Claim) -> Finding | None:
+    """An order of an expression over sizes: proved for all of them, or refuted by a ray or by a point."""
+    relation = claim.relation
+    if not isinstance(relation, Bounded) or isinstance(relation.quantity, str):
+        return None
+    ends = time.process_time() + SHARE * claim.budget
+    try:
+        if proved(claim):
+            return Finding("holds", "proved", "maxima of linear terms in the logarithms of the sizes", ENGINE)
+    except Undecided as reason:
+        why = str(reason)
+    else:
+        why = "neither proved nor refuted along a ray"
+    ray = escaping(claim, ends)
+    if ray is not None:
+        detail = f"{_blamed(relation)} escapes along {ray.text()}"
+        return Finding("refuted", "exact witness", detail, ENGINE, ray.witness())
+    raise Undecided(why)
+
+
+def _blamed(relation: Bounded) -> Node | str:
+    return f"{relation.bound} of the bound" if relation.order == "Omega" else f"{relation.quantity}"
+
+
+def proved(claim: Claim) -> bool:
+    """Whether the bound holds at all sizes."""
+    stated = Statement.read(claim)
+    assert isinstance(claim.relation, Bounded)
+    for small, large in stated.ways(claim.relation.order):
+        if small.high is None:
+            continue
+        if large.low is None:
+            raise Undecided("a bound that may be 0")
+        if not stated.book.excluded(small.high > large.low):
+            return False
+    return True
+
+
+def escaping(claim: Claim, ends: float) -> Ray | None:
+    """The first ray, small ones first, along which the bound fails."""
+    assert isinstance(claim.relation, Bounded)
+    for ray in rays(claim):
+        if time.process_time() > ends:
+            return None
+        try:
+            stated = Statement.read(claim, ray)
+            for small, large in stated.ways(claim.relation.order):
+                if small.low is None:
+                    continue
+                if large.high is None or stated.book.excluded(small.low <= large.high):
+                    return ray
+        except (Undecided, ArithmeticError, IndexError):
+            continue
+    return None
+
+
+def rays(claim: Claim) -> Iterator[Ray]:
+    """Small points, then whole rays: few that move, slowly, first; constant factors last."""
+    free = [size.name for size in claim.sizes if size.equation is None]
+    still = sorted(product(range(1, SMALL + 1), repeat=len(free)), key=lambda at: (sum(at), at))
+    for at in still[:POINTS]:
+        yield Ray({name: (value, 0) for name, value in zip(free, at, strict=True)})
+    moves = sorted(product(MOVES, repeat=len(free)), key=lambda at: (sum(at), max(at, default=0), [-m for m in at]))
+    factors = sorted(product(FACTORS, repeat=len(free)), key=sum)
+    for scale, move in islice(product(factors, moves), RAYS):
+        if any(move):
+            yield Ray(dict(zip(free, zip(scale, move, strict=True), strict=True)))
