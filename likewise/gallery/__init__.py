@@ -1,0 +1,24 @@
+"""A gallery of identities: enrol, verify, identify, forget, calibrate, upgrade."""
+
+# ruff: noqa: E402  without torch, this is the first line that fails
+from likewise.checks import require_package
+
+require_package("likewise.gallery", "torch")
+
+from likewise.gallery.calibration import Calibration
+from likewise.gallery.embedding import Embedder, module_embedder
+from likewise.gallery.gallery import Gallery, Identified, Verified
+from likewise.gallery.store import Erasure, Incompatible, Limits, Store
+
+__all__ = [
+    "Calibration",
+    "Embedder",
+    "Erasure",
+    "Gallery",
+    "Identified",
+    "Incompatible",
+    "Limits",
+    "Store",
+    "Verified",
+    "module_embedder",
+]

@@ -1,0 +1,219 @@
+"""Images as people have them -> vectors of a model: paths, bytes, arrays, PIL pictures; any callable as the model."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from jaxtyping import Float32
+from PIL import Image
+from torch import Tensor
+
+from likewise.checks import refuse, require
+from likewise.data import Preparation, Skipped, Unreadable, decode
+from likewise.data.files import read_bytes
+from likewise.data.pictures import MAX_PIXELS
+from likewise.networks import Saved, for_inference, load_network
+from likewise.networks.weights import weights_hash
+from likewise.progress import Progress, silent
+
+AT_ONCE = 32  # images that a model is given
+LEAST_LENGTH = 1e-6  # of a vector that is to be scaled to length 1
+Pixels = numpy.ndarray
+Array = numpy.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Embedder:
+    """A model as a gallery needs it.
+
+    call: a list of images (uint8, rows x columns x 3) -> one vector each. name: for people. fingerprint: 32 bytes that
+    change with the weights and with the preparation of images. unit: whether vectors are compared by their angle.
+
+    >>> mean = Embedder(lambda images: [image.mean((0, 1)) for image in images], "mean colour", unit=False)
+    >>> mean(numpy.full((2, 2, 3), 7, numpy.uint8)).vectors
+    array([[7., 7., 7.]], dtype=float32)
+    """
+
+    call: Callable[[list[Pixels]], Any] | None
+    name: str
+    fingerprint: bytes = b""
+    unit: bool = True
+    least: int | None = None
+
+    def __post_init__(self) -> None:
+        require(bool(self.name), "Embedder", "name", "not be empty", repr(self.name))
+        if not self.fingerprint:
+            object.__setattr__(self, "fingerprint", hashlib.sha256(self.name.encode()).digest())
+        require(len(self.fingerprint) == 32, "Embedder", "fingerprint", "be 32 bytes", len(self.fingerprint))
+
+    def __call__(self, images: Any, *, progress: Progress = silent) -> "Vectors":
+        """Vectors of images, or vectors as they are; a file that cannot be read is skipped and listed."""
+        return vectors_of(images, self, progress=progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """float32 vectors, scaled to length 1 if the model says so; where each came from and stood; what was left out."""
+
+    vectors: Float32[Array, "N E"]
+    sources: tuple[str, ...]
+    places: tuple[int, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Images or vectors that were given."""
+        return len(self.places) + len(self.skipped)
+
+
+def open_embedder(model: "Embedder | Saved | Path | str | Callable[..., Any]", *, name: str = "") -> Embedder:
+    """An `Embedder` of a file that `likewise train` wrote, of a loaded network, or of any callable (with a name).
+
+    A function with the attributes `fingerprint` (32 bytes, or 64 hex digits), `unit` or `name` is taken at its word.
+    """
+    if isinstance(model, Embedder):
+        return model
+    if isinstance(model, str | Path):
+        saved = load_network(model)
+        return network_embedder(saved, name=name or Path(model).stem)
+    if isinstance(model, Saved):
+        return network_embedder(model, name=name or model.name)
+    require(callable(model), "open_embedder", "model", "be a file, a network or a function", type(model).__name__)
+    name = name or str(getattr(model, "name", ""))
+    hint = "Name the model and its version: templates carry it."
+    require(bool(name), "open_embedder", "name", "be given with a function", "none", hint)
+    fingerprint = getattr(model, "fingerprint", b"")
+    fingerprint = bytes.fromhex(fingerprint) if isinstance(fingerprint, str) else fingerprint
+    return Embedder(model, name, fingerprint, bool(getattr(model, "unit", True)))
+
+
+def network_embedder(saved: Saved, *, name: str) -> Embedder:
+    """One of our networks; its vectors have length 1."""
+    return _module(for_inference(saved.network), saved.preparation, name, bytes.fromhex(saved.hash), unit=True)
+
+
+def module_embedder(module: torch.nn.Module, preparation: Preparation, *, name: str, unit: bool = True) -> Embedder:
+    """Any torch module that maps prepared images (N, C, rows, columns) to vectors, such as facenet-pytorch's.
+
+    Its fingerprint is the SHA-256 of name, preparation and weights.
+    """
+    facts = {"name": name, "preparation": preparation.to_json()}
+    fingerprint = bytes.fromhex(weights_hash(module.state_dict(), facts))
+    return _module(module.eval(), preparation, name, fingerprint, unit=unit)
+
+
+def _module(
+    module: Callable[[Tensor], Tensor], preparation: Preparation, name: str, fingerprint: bytes, *, unit: bool
+) -> Embedder:
+    def call(images: list[Pixels]) -> Tensor:
+        with torch.no_grad():
+            return module(torch.stack([preparation(image) for image in images]))
+
+    return Embedder(call, name, fingerprint, unit, preparation.least)
+
+
+def vectors_of(images: Any, embedder: Embedder, *, progress: Progress = silent) -> Vectors:
+    """Vectors of anything that `enrol`, `verify` and `identify` take: images, or rows of floating-point numbers."""
+    rows = _as_rows(images)
+    if rows is not None:
+        return Vectors(checked(rows, embedder.unit), ("",) * len(rows), tuple(range(len(rows))))
+    listed = _listed(images)
+    if embedder.call is None:
+        hint = "Open the gallery with embed=, or give vectors."
+        refuse("Gallery", "images", "be vectors: this gallery was opened without a model", _kind(listed[:1]), hint)
+    parts, sources, places, skipped = [], [], [], []
+    for start in range(0, len(listed), AT_ONCE):
+        pixels = []
+        for place, item in enumerate(listed[start : start + AT_ONCE], start=start):
+            name = str(item) if isinstance(item, str | Path) else f"image {place}"
+            try:
+                pixels.append(pixels_of(item, least=embedder.least))
+                sources.append(str(Path(item).resolve()) if isinstance(item, str | Path) else "")
+            except Unreadable as error:
+                skipped.append(Skipped(name, str(error)))
+            else:
+                places.append(place)
+        if pixels:
+            found = _as_rows(embedder.call(pixels))
+            if found is None or len(found) != len(pixels):
+                rule = f"give one vector for each of {len(pixels)} images"
+                refuse("Gallery", "embed", rule, "something else" if found is None else len(found))
+            parts.append(checked(found, embedder.unit))
+        progress(min(1.0, (start + AT_ONCE) / len(listed)), "embedding images")
+    vectors = numpy.concatenate(parts) if parts else numpy.zeros((0, 0), numpy.float32)
+    return Vectors(vectors, tuple(sources), tuple(places), tuple(skipped))
+
+
+def checked(rows: Array, unit: bool) -> Float32[Array, "N E"]:
+    """Finite float32 rows, scaled to length 1 if asked for."""
+    rows = rows.astype(numpy.float64)
+    lengths = numpy.sqrt((rows * rows).sum(1))
+    bad = int((~numpy.isfinite(lengths)).sum())
+    require(bad == 0, "Gallery", "vectors", "be finite", f"{bad} that are not")
+    if unit:
+        short = int((lengths < LEAST_LENGTH).sum())
+        require(short == 0, "Gallery", "vectors", "not be 0, which has no direction", f"{short} that are")
+        rows = rows / lengths[:, None]
+    found = rows.astype(numpy.float32)
+    require(bool(numpy.isfinite(found).all()), "Gallery", "vectors", "be within the range of float32", "larger ones")
+    return numpy.ascontiguousarray(found)
+
+
+def pixels_of(item: Any, *, least: int | None = None) -> Pixels:
+    """One image in red, green and blue; raises `Unreadable`."""
+    if isinstance(item, str | Path):
+        return decode(read_bytes(Path(item)), least=least)
+    if isinstance(item, bytes | bytearray | memoryview):
+        return decode(bytes(item), least=least)
+    if isinstance(item, Image.Image):
+        if item.width * item.height > MAX_PIXELS:
+            raise Unreadable(f"{item.width * item.height:,} pixels; at most {MAX_PIXELS:,} are decoded")
+        try:
+            return numpy.asarray(item.convert("RGB"))
+        except Exception as error:  # as in `decode`: Pillow loads late, and raises nearly anything
+            raise Unreadable(f"damaged: {error}") from None
+    array = item.numpy() if isinstance(item, Tensor) else item
+    if not isinstance(array, numpy.ndarray) or array.dtype != numpy.uint8:
+        raise Unreadable(f"no image: {_kind([item])}")
+    array = array[..., None] if array.ndim == 2 else array
+    if array.ndim != 3 or array.shape[2] not in (1, 3) or not 0 < array.size <= 3 * MAX_PIXELS:
+        raise Unreadable(f"no image: an array of shape {array.shape}")
+    return array.repeat(3, axis=2) if array.shape[2] == 1 else array
+
+
+def _as_rows(found: Any) -> Array | None:
+    """Floating-point numbers as rows, one vector as one row; None for anything else."""
+    if isinstance(found, Tensor):
+        found = found.detach().cpu().float().numpy() if found.is_floating_point() else found.numpy()
+    if isinstance(found, Sequence) and not isinstance(found, str | bytes) and len(found):
+        first = found[0]
+        if isinstance(first, float) or _is_vector(first):
+            found = numpy.array([numpy.asarray(each, numpy.float64) for each in found])
+    if not isinstance(found, numpy.ndarray) or found.dtype.kind != "f" or found.ndim not in (1, 2):
+        return None
+    return found[None] if found.ndim == 1 else found
+
+
+def _is_vector(item: Any) -> bool:
+    if isinstance(item, Tensor | numpy.ndarray):
+        floats = item.is_floating_point() if isinstance(item, Tensor) else item.dtype.kind == "f"
+        return floats and item.ndim == 1
+    return isinstance(item, list | tuple) and bool(item) and all(isinstance(each, float | int) for each in item)
+
+
+def _listed(images: Any) -> list[Any]:
+    """Images one by one: one of them, a stack of arrays, or any iterable."""
+    if isinstance(images, str | Path | bytes | bytearray | memoryview | Image.Image):
+        return [images]
+    if isinstance(images, numpy.ndarray | Tensor):
+        return list(images) if images.ndim == 4 else [images]
+    require(isinstance(images, Iterable), "Gallery", "images", "be images or vectors", _kind([images]))
+    return list(images)
+
+
+def _kind(items: list[Any]) -> str:
+    return type(items[0]).__name__ if items else "nothing"

@@ -1,0 +1,202 @@
+"""What a gallery asks of the engine that keeps it: the `Store` protocol, its records and its limits."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy
+from jaxtyping import Float32, Float64, Int8, Int64
+
+from likewise.checks import refuse
+from likewise.text import printable
+
+NAME = 200  # characters of an identity or a model
+Array = numpy.ndarray
+Kind = Literal["float32", "int8"]
+
+
+class Incompatible(ValueError):
+    """Templates of two models that were not shown to be comparable."""
+
+
+class Damaged(ValueError):
+    """A file that is no whole gallery."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Quotas for everything that comes from outside; more is refused before anything is written.
+
+    bytes: of one picture file. probes: rows of one call of `identify`.
+    """
+
+    identities: int = 5_000_000
+    templates: int = 20_000_000
+    templates_each: int = 10_000
+    metadata: int = 65_536
+    width: int = 4096
+    models: int = 64
+    probes: int = 100_000
+    top: int = 1000
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model that templates come from.
+
+    fingerprint: SHA-256 of weights and preparation, or of the name if only that is known. unit: vectors are scaled to
+    length 1 and compared by their angle. kind: how templates are stored. compatible_with: id of the older model whose
+    templates may be compared with its own, 0 if none.
+    """
+
+    id: int
+    name: str
+    fingerprint: bytes
+    width: int
+    unit: bool
+    kind: Kind
+    compatible_with: int = 0
+
+    @property
+    def short(self) -> str:
+        """Name and the start of the fingerprint, for messages."""
+        return f"{self.name} ({self.fingerprint.hex()[:12]})"
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """Templates of one identity, to be enrolled together or not at all.
+
+    templates: float32 or int8 rows, as the model stores them. sources: a path for each, "" if it is not known.
+    metadata: JSON text, or None to leave it.
+    """
+
+    name: str
+    templates: Array
+    sources: tuple[str, ...]
+    metadata: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Templates:
+    """Templates of one identity by one model, with the paths they came from."""
+
+    model: Model
+    rows: Array
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The nearest templates of every probe: identity numbers (0 where there are fewer) and squared distances."""
+
+    identities: Int64[Array, "n k"]
+    squared: Float64[Array, "n k"]
+
+
+@dataclass(frozen=True)
+class CopyErased:
+    """A backup or dump, and whether the identity is gone from it: erased, pending, or missing at its path."""
+
+    path: str
+    status: Literal["erased", "pending", "missing"]
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What `forget` did. status: pending while a reader keeps old pages alive, delegated if the engine erases later.
+
+    searched: files and bytes that the proof read; found: templates that it found there (None if it did not run).
+    """
+
+    identity: str
+    templates: int
+    status: Literal["erased", "pending", "delegated"]
+    copies: tuple[CopyErased, ...] = ()
+    searched: tuple[tuple[str, int], ...] = ()
+    found: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Store(Protocol):
+    """An engine that keeps identities, templates, models and calibrations; one contract suite runs on every engine."""
+
+    erases: Literal["proven", "delegated"]
+    limits: Limits
+
+    def close(self) -> None: ...
+
+    def models(self) -> tuple[Model, ...]: ...
+
+    def current(self) -> Model | None:
+        """The model that new templates are of."""
+        ...
+
+    def add_model(self, model: Model, *, current: bool) -> Model:
+        """Register a model, or find it by its fingerprint; compatibility is written as given."""
+        ...
+
+    def add(self, people: Sequence[Person], model: Model, *, replaces: Sequence[int] = ()) -> int:
+        """Add templates in one transaction; in it, drop those identities' templates of the models `replaces`."""
+        ...
+
+    def count(self) -> tuple[int, int]:
+        """Numbers of identities and templates."""
+        ...
+
+    def names(self, numbers: Sequence[int] | None = None) -> dict[int, str]:
+        """Names of identities by number: some, or all."""
+        ...
+
+    def number(self, name: str) -> int:
+        """The number of an identity, 0 if it is not there."""
+        ...
+
+    def metadata(self, number: int) -> str: ...
+
+    def templates(self, number: int) -> tuple[Templates, ...]: ...
+
+    def waiting(self, models: Sequence[int]) -> tuple[str, ...]:
+        """Identities that have templates of one of these models."""
+        ...
+
+    def rows(self, model: Model) -> Iterator[tuple[Array, Array]]:
+        """All templates of a model and their owners' numbers, some at a time."""
+        ...
+
+    def nearest(self, queries: Float32[Array, "n E"] | Int8[Array, "n E"], model: Model, *, k: int) -> Hits:
+        """The nearest templates of one model, exactly, by (squared distance, order of enrolment)."""
+        ...
+
+    def remove(self, name: str, *, prove: bool) -> Erasure: ...
+
+    def retire(self, models: Sequence[int]) -> int:
+        """Delete all templates of some models; returns how many."""
+        ...
+
+    def settle(self) -> bool:
+        """Finish erasures that were pending; whether none is left."""
+        ...
+
+    def calibrations(self) -> dict[tuple[int, str], dict[str, Any]]:
+        """What `set_calibration` stored, by model and kind."""
+        ...
+
+    def set_calibration(self, model: int, kind: str, facts: dict[str, Any]) -> None: ...
+
+    def add_copy(self, path: Path, kind: Literal["backup", "dump"]) -> None:
+        """Remember a copy, which `remove` has to erase from, too."""
+        ...
+
+
+def require_name(where: str, name: object) -> str:
+    """A name of an identity: printable text without spaces at its ends, of bounded length."""
+    if not isinstance(name, str):
+        refuse(where, "identity", "be a text", type(name).__name__)
+    plain = 0 < len(name) <= NAME and name.isprintable() and name == name.strip()
+    if not plain:
+        rule = f"be 1 to {NAME} printable characters without spaces at the ends"
+        refuse(where, "identity", rule, repr(printable(name[:NAME])))
+    return name

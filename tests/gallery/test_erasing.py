@@ -1,0 +1,172 @@
+"""After `forget`, no byte of a template is left in any file: a search finds it before and not after."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+
+import numpy
+import pytest
+
+from likewise.gallery import Gallery
+from likewise.gallery.sqlite import PAGE, search_bytes
+from tests.gallery.people import embedded, model_of, people
+
+WIDTH = 128
+EVERYBODY = people(40, 30, width=WIDTH)  # 1,200 templates: two chunks; some lie on two pages
+SECRET = "a sentence about this person that is in no other place"
+
+
+@cache
+def template() -> bytes:
+    """A gallery of everybody, made once."""
+    with tempfile.TemporaryDirectory() as folder:
+        with Gallery.open(f"{folder}/a.db") as gallery:
+            for name, rows in EVERYBODY.items():
+                gallery.enrol(name, rows, metadata={"note": f"{SECRET} {name}!"})
+        return Path(folder, "a.db").read_bytes()
+
+
+def filled(folder: Path) -> Gallery:
+    (folder / "a.db").write_bytes(template())
+    gallery = Gallery.open(folder / "a.db")
+    gallery.enrol("person 7", EVERYBODY["person 7"][:1])  # the log has one of the templates, too
+    return gallery
+
+
+def left(folder: Path, name: str = "person 7") -> int:
+    """Templates of a person of which a piece is in a file of the folder, and their note."""
+    _, found = search_bytes(sorted(folder.iterdir()), [row.tobytes() for row in EVERYBODY[name]])
+    note = f"{SECRET} {name}!".encode()
+    return found + sum(note in path.read_bytes() for path in folder.iterdir())
+
+
+@contextmanager
+def reader(path: Path) -> Generator[sqlite3.Connection]:
+    """Another connection in the middle of reading."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM chunk").fetchone()
+        yield other
+        if other.in_transaction:
+            other.execute("COMMIT")
+
+
+def test_nothing_is_left(tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery:
+        assert left(tmp_path) > 30
+        found = gallery.forget("person 7", prove=True)
+        assert (found.status, found.templates, found.found, found.warnings) == ("erased", 31, 0, ())
+        assert {Path(path).name for path, _ in found.searched} >= {"a.db", "a.db-wal"}
+        assert left(tmp_path) == 0
+        assert left(tmp_path, "person 8") > 30
+        embedded(gallery).compact()
+        assert left(tmp_path) == 0
+    assert left(tmp_path) == 0
+
+
+def test_the_search_finds_a_template_across_two_pages(tmp_path: Path) -> None:
+    row = EVERYBODY["person 0"][0].tobytes()
+    path = tmp_path / "page"
+    path.write_bytes(bytes(PAGE - 100) + row[:100] + b"next" + row[100:])
+    assert search_bytes([path], [row]) == (((str(path), PAGE - 100 + len(row) + 4),), 1)
+
+
+def test_a_reader_makes_it_pending_and_the_next_opening_finishes(tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery, reader(tmp_path / "a.db") as other:
+        found = gallery.forget("person 7", prove=True)
+        assert found.status == "pending"
+        assert found.found
+        assert "Another process still reads" in found.warnings[-1]
+        assert "person 7" not in gallery
+        assert not gallery.settle()
+        other.execute("COMMIT")
+        assert gallery.settle()
+        assert left(tmp_path) == 0
+
+
+def test_a_closed_gallery_finishes_when_it_is_opened(tmp_path: Path) -> None:
+    gallery = filled(tmp_path)
+    with reader(tmp_path / "a.db"):
+        assert gallery.forget("person 7").status == "pending"
+        gallery.close()
+        assert left(tmp_path) > 0
+    Gallery.open(tmp_path / "a.db").close()
+    assert left(tmp_path) == 0
+
+
+def test_backups_and_dumps_are_erased_too(tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery:
+        embedded(gallery).backup(tmp_path / "b.db")
+        embedded(gallery).backup(tmp_path / "moved.db")
+        gallery.dump(tmp_path / "c.npz")
+        (tmp_path / "moved.db").unlink()
+        found = gallery.forget("person 7", prove=True)
+        assert found.status == "erased"
+        assert found.found == 0
+        status = {Path(copy.path).name: copy.status for copy in found.copies}
+        assert status == {"b.db": "erased", "c.npz": "erased", "moved.db": "missing"}
+        assert "moved.db is not there any more" in found.warnings[0]
+        assert left(tmp_path) == 0
+    with Gallery.open(tmp_path / "b.db") as backup, Gallery.load(tmp_path / "c.npz", tmp_path / "d.db") as loaded:
+        for copy in (backup, loaded):
+            assert len(copy) == 39
+            assert copy.identify(EVERYBODY["person 8"][0])[0].candidates[0].identity == "person 8"
+
+
+def test_a_backup_that_is_read_is_pending(tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery:
+        embedded(gallery).backup(tmp_path / "b.db")
+        Gallery.open(tmp_path / "b.db").close()  # its log is on from now
+        with reader(tmp_path / "b.db"):
+            assert gallery.forget("person 7").status == "pending"
+        assert gallery.settle()
+        assert left(tmp_path) == 0
+
+
+CRASH = """
+    import os, sys
+    from likewise.gallery import Gallery, sqlite
+    def crash(*_):
+        os.kill(os.getpid(), 9)
+    setattr(sqlite.SqliteStore, sys.argv[2], crash)
+    Gallery.open(sys.argv[1]).forget("person 7")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["_forget_in_copies", "_follow_vacated"])
+def test_a_crash_in_the_middle_is_finished_by_the_next_opening(place: str, tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery:
+        embedded(gallery).backup(tmp_path / "b.db")
+    command = [sys.executable, "-c", textwrap.dedent(CRASH), str(tmp_path / "a.db"), place]
+    assert subprocess.run(command, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}).returncode == -9
+    assert left(tmp_path) > 0
+    with Gallery.open(tmp_path / "a.db") as gallery:
+        assert "person 7" not in gallery
+        assert left(tmp_path) == 0
+
+
+def test_the_same_template_under_another_name_is_said(tmp_path: Path) -> None:
+    with Gallery.open(tmp_path / "a.db") as gallery:
+        gallery.enrol("ann", EVERYBODY["person 1"][:1])
+        gallery.enrol("anna", EVERYBODY["person 1"][:1])
+        found = gallery.forget("ann", prove=True)
+        assert (found.status, found.found) == ("erased", 1)
+        assert found.warnings == ("The same template may be enrolled under another name.",)
+
+
+def test_zeros_are_in_memory_too(tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery:
+        gallery.identify(EVERYBODY["person 7"][0])
+        gallery.forget("person 7")
+        matrix = embedded(gallery).matrix(model_of(gallery))
+        assert not any((block == EVERYBODY["person 7"][0]).all(1).any() for block in matrix.blocks)
+        assert int((matrix.owners != 0).sum()) == len(matrix) == 1170
+        assert numpy.count_nonzero(matrix.blocks[0].any(1)) == 1170
