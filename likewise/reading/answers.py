@@ -1,0 +1,281 @@
+"""An answer with its statements: read, and checked place by place.
+
+Refuted is said only if every name of the claim has a binding that is shown and no stated condition about its names was
+left out. Everything else that is not proved is inconclusive, with the reason.
+"""
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from likewise.checks import require
+from likewise.claims.checking import check_claims
+from likewise.claims.language.limits import DOCUMENT
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unbounded, Unparsed
+from likewise.claims.stated import Stated
+from likewise.claims.verdict import SCHEMA, Verdict, VerdictName
+from likewise.progress import Progress, silent
+from likewise.reading.expressions import Node
+from likewise.reading.links import CONDITION, EQUATION, Reading, defines, readings
+from likewise.reading.scope import Scope, heads, scope_of
+from likewise.reading.segments import Formula, Turn, formulas
+from likewise.reading.statements import Said, parsed, statements
+
+BUDGET = 2.0  # seconds for one claim
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of an answer, in the order of the text; `claim` is what was read, `refusal` why nothing was."""
+
+    line: int
+    column: int
+    source: str  # as typed, without delimiters
+    role: str
+    speaker: str
+    claim: str = ""
+    bindings: tuple[str, ...] = ()  # name, what it is, and the line that says so
+    verdict: VerdictName | None = None  # nothing if no claim was read
+    grade: str = ""
+    detail: str = ""
+    witness: tuple[tuple[str, str], ...] = ()
+    findings: tuple[str, ...] = ()  # contradicts line n, follows from line n
+    refusal: str = ""
+    relation: bool = True  # whether it says something, or only names a term
+    readings: tuple[Reading, ...] = field(default=(), repr=False)
+    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
+
+    @property
+    def understood(self) -> bool:
+        """Whether it has a claim, or a place among the bindings and conditions."""
+        return bool(self.claim) or self.refusal == ""
+
+    @property
+    def shown(self) -> Verdict:
+        """The verdict on the link that decides the statement."""
+        return next(each for each in self.verdicts if each.verdict == self.verdict)
+
+    @property
+    def decided(self) -> bool:
+        """Whether it holds or is refuted."""
+        return self.verdict in ("holds", "refuted")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        names = ("line", "column", "source", "role", "speaker", "claim", "verdict", "grade", "detail", "refusal")
+        plain = {name: getattr(self, name) for name in names}
+        return {
+            **plain,
+            "bindings": list(self.bindings),
+            "witness": dict(self.witness),
+            "findings": list(self.findings),
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A text with its turns and statements."""
+
+    turns: tuple[Turn, ...]
+    statements: tuple[Statement, ...]
+    formulas: int  # all of them, with and without a relation
+    unread: tuple[tuple[int, int, str], ...] = ()  # line, column and reason of formulas that are no LaTeX
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many statements there are, and how many of them were understood, became claims and were decided."""
+        said = [each for each in self.statements if each.relation]
+        return {
+            "formulas": self.formulas,
+            "statements": len(said) + len(self.unread),
+            "understood": sum(each.understood for each in said),
+            "claims": sum(bool(each.claim) for each in said),
+            "decided": sum(each.decided for each in said),
+            "holds": sum(each.verdict == "holds" for each in said),
+            "refuted": sum(each.verdict == "refuted" for each in said),
+        }
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """Why statements were not read, and how often, the most frequent first."""
+        reasons = Counter(each.refusal for each in self.statements if each.relation and not each.understood)
+        reasons.update(reason for _, _, reason in self.unread)
+        return dict(reasons.most_common())
+
+    def as_claims(self, file: str = "") -> list[tuple[Stated, Verdict]]:
+        """Statements with a verdict as claims of a file, at their place, for SARIF and tests."""
+        found = []
+        for number, each in enumerate(self.statements):
+            if each.verdict is not None:
+                stated = Stated(f"formula-{number}", each.claim, each.line, file, column=each.column)
+                place = (each.line, each.column)
+                detail = "; ".join([each.detail, *each.findings])
+                found.append((stated, replace(each.shown, id=stated.id, detail=detail, line=each.line, place=place)))
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        listed = [each.to_json() for each in self.statements if each.relation]
+        return {"schema": SCHEMA, "counts": self.counts, "refused": self.refused, "statements": listed}
+
+
+def read_answer(text: str, *, speaker: str = UNKNOWN, turns: Sequence[Turn] = ()) -> Answer:
+    r"""Read the formulas of an answer as claims, and check nothing.
+
+    speaker: who speaks, where `turns` does not say. Formulas of a user are givens; an annotator's are not read.
+
+    >>> print(read_answer("So $2 + 2 = 5$.").statements[0].claim)
+    assert: 2 + 2 == 5
+    """
+    require(len(text) <= DOCUMENT, "read_answer", "text", f"have at most {DOCUMENT:,} characters", len(text))
+    spoken = tuple(turns) or (Turn(speaker, 1, text.count("\n") + 1),)
+    found = formulas(text, spoken)
+    heard = [each for each in found if spoken[each.turn].speaker != "annotator"]
+    said, unread = statements(heard)
+    called = heads(said)
+    said = [parsed(each, called) for each in said]
+    scope = scope_of(said)
+    made = [_statement(each, scope, said, spoken) for each in said]
+    places = tuple((heard[place].line, heard[place].column, reason) for place, reason in unread.items())
+    return Answer(spoken, tuple(made), len(found), places)
+
+
+def check_answer(
+    text: str,
+    *,
+    speaker: str = UNKNOWN,
+    turns: Sequence[Turn] = (),
+    seed: int = 0,
+    budget: float = BUDGET,
+    progress: Progress = silent,
+    seconds: float = math.inf,
+    gone: threading.Event | None = None,
+) -> Answer:
+    r"""Read the formulas of an answer and decide what they say.
+
+    >>> found = check_answer("We have $3 \\times 4 = 12$ apples, so $12 + 5 = 18$ in all.").statements
+    >>> [(each.line, each.column, each.verdict) for each in found]
+    [(1, 10, 'holds'), (1, 39, 'refuted')]
+    """
+    answer = read_answer(text, speaker=speaker, turns=turns)
+    return check_answers([answer], seed=seed, budget=budget, progress=progress, seconds=seconds, gone=gone)[0]
+
+
+def check_answers(
+    answers: Sequence[Answer],
+    *,
+    seed: int = 0,
+    budget: float = BUDGET,
+    progress: Progress = silent,
+    seconds: float = math.inf,
+    gone: threading.Event | None = None,
+) -> list[Answer]:
+    """Decide the statements of several answers at once; equal claims are asked about once."""
+    texts: dict[str, int] = {}
+    for answer in answers:
+        for statement in answer.statements:
+            for reading in statement.readings:
+                for claim in reading.claims:
+                    texts.setdefault(claim, len(texts))
+    stated = [Stated(f"r{number}", claim) for claim, number in texts.items()]
+    found = check_claims(stated, seed=seed, budget=budget, progress=progress, seconds=seconds, gone=gone)
+    verdicts = {claim: found[number] for claim, number in texts.items()}
+    return [
+        replace(answer, statements=tuple(_judged(each, verdicts) for each in answer.statements)) for answer in answers
+    ]
+
+
+def _statement(said: Said, scope: Scope, all_said: Sequence[Said], turns: tuple[Turn, ...]) -> Statement:
+    speaker = turns[said.formula.turn].speaker
+    place = (said.formula.line, said.formula.column, said.formula.source)
+    if not said.relations:
+        return Statement(*place, "term", speaker, relation=False)
+    role = "given" if speaker == "user" else said.role
+    if role in ("given", "hypothesis", "question"):
+        return Statement(*place, role, speaker)
+    found = readings(said, scope, all_said[: said.number])
+    claims = [reading for reading in found if reading.claims]
+    bindings = dict.fromkeys(str(binding) for reading in claims for binding in reading.bindings)
+    equation = any(each.refusal in (EQUATION, CONDITION) for each in found)
+    refusal = (
+        "" if claims or equation or _kept(said, scope) else next((each.refusal for each in found if each.refusal), "")
+    )
+    shown = "\n\n".join(_printed(reading.claims[0]) for reading in claims)
+    if defines(said, scope) and role == "assertion":
+        role = "definition"
+    return Statement(*place, role, speaker, shown, tuple(bindings), refusal=refusal, readings=tuple(found))
+
+
+def _printed(claim: str) -> str:
+    """The claim as its language prints it, without needless parentheses."""
+    try:
+        return parse(claim, id="claim").statement.replace(" | ", "\n")
+    except (Unparsed, Unbounded):
+        return claim
+
+
+def _kept(said: Said, scope: Scope) -> bool:
+    """Whether a statement has its place among the bindings and conditions."""
+    if defines(said, scope):
+        return True
+    first = said.nodes[0]
+    read = all(isinstance(node, Node) for node in said.nodes)
+    if read and isinstance(first, Node) and first.kind in ("name", "index") and said.relations[0] in ("==", ":="):
+        return True  # it says what a name stands for, in a form that no claim needs
+    return any(condition.number == said.number and condition.sides is not None for condition in scope.conditions)
+
+
+def _judged(statement: Statement, verdicts: dict[str, Verdict]) -> Statement:
+    asked = [reading for reading in statement.readings if reading.claims]
+    if not asked:
+        return statement
+    links = [_link(reading, [verdicts[claim] for claim in reading.claims]) for reading in asked]
+    worst = next(
+        (
+            (verdict, reading)
+            for name in ("refuted", "inconclusive", "holds")
+            for verdict, reading in zip(links, asked, strict=True)
+            if verdict.verdict == name
+        ),
+    )
+    verdict, reading = worst
+    detail = verdict.detail
+    if reading.notes and reading.notes[-1].startswith("put back"):
+        detail = f"{detail} ({reading.notes[-1]})"
+    return replace(
+        statement,
+        verdict=verdict.verdict,
+        grade=verdict.grade,
+        detail=detail,
+        witness=verdict.witness,
+        verdicts=tuple(links),
+    )
+
+
+def _link(reading: Reading, found: list[Verdict]) -> Verdict:
+    """The verdict on one link: its readings must agree, and a refutation needs every name bound."""
+    first = found[0]
+    names = {each.verdict for each in found}
+    if "malformed" in names:
+        return replace(
+            first, verdict="inconclusive", grade="undecided", detail=f"not a claim: {first.detail}", place=None
+        )
+    if names == {"holds", "refuted"} or len(names) > 1:
+        detail = "two readings: " + "; or ".join(f"{each.verdict}, {each.detail}" for each in found)
+        return replace(first, verdict="inconclusive", grade="undecided", detail=detail)
+    if first.verdict == "refuted" and "is undefined" in first.detail:
+        return replace(first, verdict="inconclusive", grade="undecided", detail=f"no real number: {first.detail}")
+    if first.verdict == "refuted" and reading.open:
+        detail = f"refuted as it stands, but {'; '.join(reading.open)}: {first.detail}"
+        return replace(first, verdict="inconclusive", grade="undecided", detail=detail)
+    return found[-1] if first.verdict == "refuted" else first
+
+
+def formula_key(formula: Formula) -> str:
+    """The source without blanks: formulas that differ in nothing else are one."""
+    return "".join(formula.source.split())

@@ -1,0 +1,495 @@
+"""A statement as claims: one for each of its links, or the reason why there is none.
+
+A link with two possible readings (a printed decimal that is rounded or cut, 3 1/2 as a sum or a product, a share in per
+cent) becomes several claims; they must agree.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from likewise.reading.expressions import Node, number, rewritten, value
+from likewise.reading.latex import Unread
+from likewise.reading.scope import Binding, Scope
+from likewise.reading.statements import COMPARISONS, REMAINDER, SCALE, Said
+from likewise.reading.writing import Draft, Writer, decimals, free_index
+
+EQUATION = "an equation between names that nothing binds"
+CONDITION = "an inequality between names that nothing binds"
+OTHERWISE = re.compile(r"\W*\b(?:or|either|when|if|case|other|another|alternatively|for)\b", re.I)
+NEAR = Fraction(1, 20)  # an "about" that is further off than this, relative to the printed number, is wrong
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One link of a statement: the claims it may mean, and what they rest on; or a refusal."""
+
+    link: int
+    claims: tuple[str, ...] = ()  # readings that must agree; the first is shown
+    refusal: str = ""
+    bindings: tuple[Binding, ...] = ()
+    open: tuple[str, ...] = ()  # why a refutation would not count: names that nothing binds, conditions left out
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    trivial: bool = False  # a definition repeated
+
+
+def readings(said: Said, scope: Scope, earlier: Sequence[Said]) -> list[Reading]:
+    """The readings of all links of a statement."""
+    found = []
+    for place, relation in enumerate(said.relations):
+        left, right = said.nodes[place], said.nodes[place + 1]
+        try:
+            found.append(_reading(said, scope, place, relation, left, right))
+        except Unread as reason:
+            found.append(Reading(place + 1, refusal=str(reason)))
+        except RecursionError:
+            found.append(Reading(place + 1, refusal="nested too deeply"))
+    back = _put_back(said, scope, earlier)
+    return [*found, back] if back else found
+
+
+def defines(said: Said, scope: Scope) -> str:
+    """The name that the first link of a statement binds, if it does."""
+    for listed in scope.bindings.values():
+        for binding in listed:
+            if binding.number == said.number and binding.kind in ("value", "function", "type", "law"):
+                return binding.name
+    return ""
+
+
+def _reading(said: Said, scope: Scope, place: int, relation: str, left: Node | Unread, right: Node | Unread) -> Reading:
+    if relation not in COMPARISONS and relation != "equiv":
+        raise Unread(
+            {"->": "an arrow", "in": "a set", "sim": "about, or a law"}.get(relation, f"the relation {relation}")
+        )
+    for side in (left, right):
+        if isinstance(side, Unread):
+            raise Unread(str(side))
+    assert isinstance(left, Node)
+    assert isinstance(right, Node)
+    if place == 0 and defines(said, scope):
+        raise Unread("a definition")
+    if said.modulus or relation == "equiv":
+        return _congruence(said, place, left, right)
+    if _ends_open(said, place):
+        raise Unread("a quotient with a remainder, or a number that goes on in words")
+    if any(part.kind == "order" for side in (left, right) for part in side.walk()):
+        return _order(said, scope, place, left, right)
+    _require_units(said, place)
+    if left.closed and right.closed:
+        return _closed(said, scope, place, relation, left, right)
+    return _general(said, scope, place, relation, left, right)
+
+
+def _ends_open(said: Said, place: int) -> bool:
+    last = place == len(said.relations) - 1
+    return last and bool(REMAINDER.match(said.formula.after) or SCALE.match(said.formula.after))
+
+
+def _require_units(said: Said, place: int) -> None:
+    """5 pairs = 5 * 2 is a conversion: a bare quantity whose unit the other side has not."""
+    left, right = said.nodes[place], said.nodes[place + 1]
+    assert isinstance(left, Node)
+    assert isinstance(right, Node)
+    units = [{part.text for part in side.walk() if part.kind == "unit"} for side in (left, right)]
+    if units[0] and units[1] and units[0] != units[1]:
+        raise Unread("units differ: a conversion")
+    if left.kind == "unit" and not units[1] and left.text not in ("dollars", "degrees"):
+        raise Unread("units differ: a conversion")
+
+
+def _congruence(said: Said, place: int, left: Node, right: Node) -> Reading:
+    if not said.modulus:
+        raise Unread("a congruence without its modulus")
+    from likewise.reading.expressions import Parser
+
+    modulus, one, other = value(Parser(said.modulus).side()), value(left), value(right)
+    if modulus is None or one is None or other is None or modulus.denominator != 1 or modulus <= 0:
+        raise Unread("a congruence between names")
+    if one.denominator != 1 or other.denominator != 1:
+        raise Unread("a congruence between fractions")
+    whole = (one - other) // modulus
+    writer = Writer(Scope(), said)
+    text = f"{writer.number(left)} - {writer.number(right)} == {modulus}*{whole}"
+    return Reading(place + 1, (_claim(writer.draft, text),), notes=(f"{whole} is the whole part of the quotient",))
+
+
+def _closed(said: Said, scope: Scope, place: int, relation: str, left: Node, right: Node) -> Reading:
+    """Between numbers: exact, or to the printed digits."""
+    if _running_total(said, place):
+        raise Unread("= as an arrow: a running total")
+    texts = []
+    kinds = {part.kind for side in (left, right) for part in side.walk()}
+    draft = Draft()
+    bare = any(_bare_share(side) for side in (left, right))  # 0.2 * 100 = 20% is how many write a share
+    for percent in (True, False) if bare else (True,):
+        for mixed in (True, False) if "mixed" in kinds else (True,):
+            writer = Writer(scope, said, percent=percent, mixed=mixed)
+            one, other = writer.number(left), writer.number(right)
+            draft = writer.draft
+            if relation in ("==", ":=", "approx"):
+                texts += [
+                    f"{one} == {other}{f' within {_decimal(tolerance)}' if tolerance else ''}"
+                    for tolerance in _tolerances(relation, left, right, percent)
+                ]
+            else:
+                texts.append(f"{one} {relation} {other}")
+    return Reading(
+        place + 1,
+        tuple(dict.fromkeys(_claim(draft, text) for text in texts)),
+        bindings=tuple(draft.bindings.values()),
+        notes=tuple(draft.notes),
+    )
+
+
+def _bare_share(side: Node) -> bool:
+    while side.kind in ("neg", "group"):
+        side = side.parts[0]
+    return side.kind == "%"
+
+
+def _tolerances(relation: str, left: Node, right: Node, percent: bool) -> list[Fraction]:
+    """Half a unit of the last printed digit; and the widest that a careful reader would let pass."""
+    unit = Fraction(0)
+    for side in (left, right):
+        plain = _printed(side)
+        if plain is not None:
+            digits = plain.text.partition(".")[2]
+            scale = 100 if any(part.kind == "%" for part in side.walk()) and percent else 1
+            if digits:
+                unit = max(unit, Fraction(1, 10 ** len(digits) * scale))
+            elif relation == "approx" or _is_fraction(left) or _is_fraction(right):
+                unit = max(unit, Fraction(1, scale))
+    one, other = value(left), value(right)
+    spread = _spread(left) + _spread(right)
+    if relation == "approx":
+        size = (
+            max(abs(each) for each in (one, other) if each is not None) if one is not None or other is not None else 1
+        )
+        return [max(unit, Fraction(1, 10**6)) / 2, max(unit + spread, size * NEAR, Fraction(1, 100))]
+    if not unit and not spread:
+        return [Fraction(0)]
+    exact = one is not None and other is not None and one == other
+    return [Fraction(0)] if exact else [unit / 2, unit + spread]
+
+
+def _printed(side: Node) -> Node | None:
+    """The number, if a side is one number with a sign or a unit."""
+    while side.kind in ("neg", "unit", "%", "group"):
+        side = side.parts[0]
+    return side if side.kind == "number" else None
+
+
+def _is_fraction(side: Node) -> bool:
+    found = value(side)
+    return found is None or found.denominator != 1
+
+
+def _spread(side: Node) -> Fraction:
+    """How far a computation with printed decimals may be off, if they were rounded."""
+    if _printed(side) is not None:
+        return Fraction(0)
+    found = Fraction(0)
+    centre = value(side)
+    for printed, half in decimals(side):
+        if centre is None:
+            found += abs(printed) * half  # no fraction: a rough share
+            continue
+        moved = value(
+            rewritten(
+                side,
+                lambda part, printed=printed, half=half: (
+                    number(_decimal(printed + half))
+                    if part.kind == "number" and "." in part.text and Fraction(part.text) == printed
+                    else None
+                ),
+            )
+        )
+        found += abs(moved - centre) if moved is not None else abs(centre) * NEAR
+    return found
+
+
+def _decimal(exact: Fraction) -> str:
+    """A fraction as a decimal, rounded up if it does not end."""
+    for digits in range(13):
+        if (exact * 10**digits).denominator == 1:
+            break
+    else:
+        exact = Fraction(-((-exact * 10**12) // 1), 10**12)
+        digits = 12
+    text = f"{int(exact * 10**digits):0{digits + 1}d}" if exact >= 0 else f"-{int(-exact * 10**digits):0{digits + 1}d}"
+    return f"{text[:-digits]}.{text[-digits:]}" if digits else text
+
+
+def _running_total(said: Said, place: int) -> bool:
+    """`5 + 3 = 8 + 2 = 10`: a side that begins with the value of the one before, and more follows."""
+    left, right = said.nodes[place], said.nodes[place + 1]
+    assert isinstance(left, Node)
+    assert isinstance(right, Node)
+    before, whole = value(left), value(right)
+    if before is None or whole is None or before == whole:
+        return False
+    first = right
+    while first.kind in ("+", "-", "product", "/", "group", "unit"):
+        first = first.parts[0]
+        if value(first) == before:
+            return True
+    return False
+
+
+def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, right: Node) -> Reading:
+    """Between expressions with names."""
+    writer = Writer(scope, said)
+    letters = free_index(left) | free_index(right)
+    known = {part for part in letters if scope.bindings.get(part)}
+    if len(letters) == 1 and not known:
+        writer.running = next(iter(letters))
+    (one, kind), (other, second) = writer.text(left), writer.text(right)
+    if not writer.draft.bindings and not kind and not second:
+        if relation not in ("==", ":=", "approx"):
+            raise Unread(CONDITION)
+        if _differ(left, right):
+            raise Unread(EQUATION)
+    if relation == "approx":
+        one, other = _estimated(writer, left, right, one, other)
+        relation = "=="
+    if kind != second:
+        if writer.running and () in (kind, second):
+            pass  # an entry against a number: for every entry
+        else:
+            raise Unread("sides of different shapes")
+    if kind and kind[0] == "row":
+        pass
+    draft = writer.draft
+    reasons = _unbound(said, scope, draft, left, right)
+    text = f"{one} {'==' if relation == ':=' else relation} {other}"
+    assumptions = ["sigma > 0"] if "sigma" in draft.given and draft.given["sigma"] == "in R" else []
+    if one == other:
+        return Reading(
+            place + 1, (_claim(draft, text, assumptions),), trivial=True, bindings=tuple(draft.bindings.values())
+        )
+    texts = (text,)
+    if relation == "==" and not draft.free and not draft.given and not kind:
+        unit = Fraction(0)
+        for side in (left, right):
+            plain = _printed(side)
+            if plain is not None and "." in plain.text:
+                unit = Fraction(1, 10 ** len(plain.text.partition(".")[2]))
+        rough = [half for binding in draft.bindings.values() if binding.node for _, half in decimals(binding.node)]
+        if unit or rough:
+            wide = unit + sum(rough, Fraction(0)) * 100
+            texts = (f"{text} within {_decimal(unit / 2)}" if unit else text, f"{text} within {_decimal(wide)}")
+    return Reading(
+        place + 1,
+        tuple(_claim(draft, each, assumptions) for each in texts),
+        bindings=tuple(draft.bindings.values()),
+        open=tuple(reasons),
+        notes=tuple(draft.notes),
+    )
+
+
+def _estimated(writer: Writer, left: Node, right: Node, one: str, other: str) -> tuple[str, str]:
+    """A random estimate on one side: its expectation is the other."""
+    random = [any(writer.has_law(name) for name in _deep(side, writer)) for side in (left, right)]
+    if random == [True, False]:
+        return f"E[{one}]", other
+    if random == [False, True]:
+        return one, f"E[{other}]"
+    raise Unread("an approximation that no law explains")
+
+
+def _deep(side: Node, writer: Writer) -> set[str]:
+    from likewise.reading.writing import _all_names
+
+    return _all_names(side, writer.scope, writer.at)
+
+
+def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) -> list[str]:
+    """Why a refutation would not count."""
+    functions = [
+        binding for binding in draft.bindings.values() if binding.kind == "function" and binding.node is not None
+    ]
+    bodies = {name for binding in functions if binding.node is not None for name in binding.node.names}
+    vectors = any("R^" in kind or "I(" in kind for kind in draft.given.values())
+    own = left.names | right.names
+    reasons = [f"nothing binds {name}" for name in sorted(draft.free) if not (vectors and name in bodies)]
+    reasons += [  # wherever it stands: a bandwidth that is set in another turn is still set
+        f"the condition in line {each.line} was left out" for each in scope.conditions if each.names & draft.free
+    ][:1]
+    reasons += [
+        f"{binding.name} is a result of line {binding.line}"
+        for binding in draft.bindings.values()
+        if binding.kind == "value" and not binding.stated
+    ]
+    if not vectors:
+        reasons += [f"{binding.name} may be defined elsewhere" for binding in functions if not _only(binding, scope)]
+    if said.hedged:
+        reasons.append(said.hedged)
+    if said.role in ("condition", "requirement"):
+        reasons.append(f"it is a {said.role}")
+    fixed = set(draft.definitions)
+    for condition in scope.about(own | bodies, said):
+        if condition.number == said.number or condition.names <= fixed | set(scope.sizes):
+            continue
+        names = condition.names & (own | bodies)
+        if names <= fixed:
+            continue
+        reasons.append(f"the condition in line {condition.line} was left out")
+    return list(dict.fromkeys(reasons))[:3]
+
+
+def _only(function: Binding, scope: Scope) -> bool:
+    """Whether a function of numbers is defined once, by an expression of all its parameters."""
+    assert function.node is not None
+    bound = [each for each in scope.bindings[function.name] if each.kind in ("function", "no function")]
+    return function.stated and len(bound) == 1 and set(function.parameters) <= function.node.names
+
+
+POINTS = (Fraction(7, 5), Fraction(11, 3), Fraction(13, 7), Fraction(17, 9), Fraction(23, 11), Fraction(29, 13))
+
+
+def _differ(left: Node, right: Node) -> bool:
+    """Whether two sides of numbers differ at a point: an equation to be solved, not an identity."""
+    names = sorted(left.names | right.names)
+    if len(names) > len(POINTS) or any(
+        part.kind in ("call", "index") for side in (left, right) for part in side.walk()
+    ):
+        return False
+    points = {name: number(str(point)) for name, point in zip(names, POINTS, strict=False)}
+    put = [
+        value(rewritten(side, lambda part: points[part.text] if part.kind == "name" else None))
+        for side in (left, right)
+    ]
+    return put[0] is not None and put[1] is not None and put[0] != put[1]
+
+
+def _order(said: Said, scope: Scope, place: int, left: Node, right: Node) -> Reading:
+    r"""O(a) + O(b) = O(c): the sum of the left ones grows no faster than the right one."""
+    if right.kind != "order":
+        raise Unread("an order on the left of something else")
+    if not any(part.kind == "order" for part in left.walk()) and left.kind in ("name", "index", "call"):
+        raise Unread("which program?")
+    names: set[str] = set()
+    texts = []
+    for side in (left, right):
+        bare = rewritten(side, lambda part: _bare(part.parts[0]) if part.kind == "order" else None)
+        texts.append(_polynomial(bare, names))
+    sizes = ", ".join(sorted(names))
+    if not names:
+        raise Unread("an order without sizes")
+    open_ = []
+    elsewhere = [c for c in scope.conditions if c.names & names]
+    if elsewhere:
+        open_.append(f"a condition on sizes stands in line {elsewhere[0].line}")
+    only = names_in(left) - names_in(right)
+    if only:
+        open_.append(f"{', '.join(sorted(only))} is absent on the right")
+    claim = f"sizes: {sizes}\nassert: {texts[0]} in {right.text}({texts[1]})"
+    return Reading(place + 1, (claim,), open=tuple(open_), trivial=texts[0] == texts[1])
+
+
+def names_in(node: Node) -> set[str]:
+    """Names of sizes below."""
+    return {part.text for part in node.walk() if part.kind == "name"}
+
+
+def _bare(node: Node) -> Node:
+    return Node("group", (node,))
+
+
+def _polynomial(node: Node, names: set[str]) -> str:
+    match node.kind:
+        case "number":
+            return node.text
+        case "name":
+            name = node.text if node.text not in ("in", "has", "shape", "I") else f"{node.text}_"
+            names.add(name)
+            return name
+        case "group":
+            return f"({_polynomial(node.parts[0], names)})"
+        case "+":
+            return f"({_polynomial(node.parts[0], names)} + {_polynomial(node.parts[1], names)})"
+        case "product":
+            return "(" + "*".join(_polynomial(part, names) for part in node.parts) + ")"
+        case "/":
+            return f"({_polynomial(node.parts[0], names)}/{_polynomial(node.parts[1], names)})"
+        case "^":
+            if node.parts[1].kind == "number":
+                return f"({_polynomial(node.parts[0], names)}^{node.parts[1].text})"
+        case "call" if node.text == "max":
+            return "(" + " + ".join(_polynomial(part, names) for part in node.parts) + ")"
+        case "index" if len(node.parts) == 2 and node.parts[1].kind in ("name", "number"):
+            return _polynomial(Node("name", text=f"{node.text}_{node.parts[1].text}"), names)
+    raise Unread("an order that is no polynomial")
+
+
+def _claim(draft: Draft, text: str, assumptions: Sequence[str] = ()) -> str:
+    lines = []
+    defined = set(draft.definitions)
+    given = [f"{name} {kind}" for name, kind in draft.given.items() if name not in defined]
+    sizes = [size for size in draft.sizes if size not in defined]
+    if sizes:
+        lines.append(f"sizes: {', '.join(sizes)}")
+    if given:
+        lines.append(f"given: {'; '.join(given)}")
+    if assumptions:
+        lines.append(f"assume: {'; '.join(assumptions)}")
+    lines += draft.definitions.values()
+    lines.append(f"assert: {text}")
+    return "\n".join(lines)
+
+
+def _put_back(said: Said, scope: Scope, earlier: Sequence[Said]) -> Reading | None:
+    """`3x + 2 = 11, so x = 3`: the value put back into the equation just before."""
+    first, last = said.nodes[0], said.nodes[-1]
+    if said.role not in ("assertion",) or said.hedged or said.relations[0] != "==" or not isinstance(first, Node):
+        return None
+    if OTHERWISE.search(said.formula.before[-60:]) or OTHERWISE.match(said.formula.after[:12]):
+        return None
+    if first.kind != "name" or not isinstance(last, Node) or value(last) is None or decimals(last):
+        return None
+    name = first.text
+    if said.number and not all(relation == "==" for relation in said.relations):
+        return None
+    for before in reversed(earlier[-4:]):
+        if (before.formula.section, before.formula.turn) != (said.formula.section, said.formula.turn):
+            return None
+        if name not in before.names and not any(isinstance(node, Unread) for node in before.nodes):
+            continue
+        if (
+            before.relations != ("==",)
+            or before.role not in ("assertion", "condition", "definition")
+            or before.hedged
+            or before.modulus
+            or any(isinstance(node, Unread) for node in before.nodes)
+            or before.names != {name}
+        ):
+            return None
+        left, right = before.nodes
+        assert isinstance(left, Node)
+        assert isinstance(right, Node)
+        if left == first or right == first or decimals(left) or decimals(right):
+            return None
+        if any(
+            part.kind in ("unit", "%", "call", "index", "dots", "mixed")
+            for side in (left, right)
+            for part in side.walk()
+        ):
+            return None
+        try:
+            if scope.value(name, before) is not None or (
+                scope.bindings.get(name)
+                and len({each.node for each in scope.bindings[name] if each.section == said.formula.section}) > 1
+            ):
+                return None
+            writer = Writer(Scope(), said)
+            texts = [writer.number(side) for side in (left, right)]
+            shown = Writer(Scope(), said).number(last)
+        except Unread:
+            return None
+        safe = writer.safe(name)
+        claim = f"{safe} = {shown}\nassert: {texts[0]} == {texts[1]}"
+        note = f"put back into line {before.formula.line}"
+        return Reading(len(said.relations) + 1, (claim,), notes=(note,))
+    return None

@@ -1,0 +1,367 @@
+"""Who bound each name, where, and until when.
+
+Bindings are collected before any claim is written, for a law may stand after its first use. A value ends with its
+section, a hypothesis or a line that cannot be read takes the older binding away, and two that differ are no binding.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from likewise.reading.expressions import Node, Parser, value
+from likewise.reading.latex import Token, Unread
+from likewise.reading.statements import Said, head_of
+
+SETS = re.compile(r"\b(?:let|define|denote|put)\b\W*(?:[\w-]+\W+){0,4}$", re.I)
+SIZES = {"N", "D", "M", "R", "d", "n", "m", "O", "Theta", "Omega", "E", "Var", "Cov"}  # never functions of one answer
+INDICES = {"i", "j", "l", "m", "t", "s", "n", "k"}
+
+
+@dataclass(frozen=True)
+class Binding:
+    """kind: value, type, law, function or removed; `node` is the value or the body of a function."""
+
+    name: str
+    kind: str
+    number: int  # of the statement that binds
+    line: int
+    section: int
+    turn: int
+    node: Node | None = None
+    dims: tuple[str, ...] = ()  # of a type: () is a number
+    parameters: tuple[str, ...] = ()
+    law: tuple[Node, Node] | None = None  # mean, covariance
+    text: str = ""
+    stated: bool = True  # whether the text sets it; a value that was worked out may belong to another case
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text or self.kind}, line {self.line}"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A stated condition, and the names that it is about."""
+
+    names: frozenset[str]
+    number: int
+    line: int
+    section: int
+    turn: int
+    relation: str = ""
+    sides: tuple[Node, Node] | None = None  # nothing if it could not be read
+
+
+@dataclass
+class Scope:
+    """All bindings of a text."""
+
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    conditions: list[Condition] = field(default_factory=list)
+    vectors: set[str] = field(default_factory=set)  # names used as vectors: transposed, or inside a norm
+    sizes: Counter[str] = field(default_factory=Counter)  # names used as sizes, and how often
+
+    def add(self, binding: Binding) -> None:
+        """Bind a name."""
+        self.bindings.setdefault(binding.name, []).append(binding)
+
+    def value(self, name: str, at: Said) -> Binding | None:
+        """The value of a name at a statement; two that differ are an Unread."""
+        live = [
+            each
+            for each in self.bindings.get(name, ())
+            if each.kind in ("value", "removed")
+            and each.number < at.number
+            and (each.section, each.turn) == (at.formula.section, at.formula.turn)
+        ]
+        if not live:
+            return None
+        if any(each.kind == "removed" for each in live):
+            raise Unread(f"{name} was set anew in a way that was not read")
+        if len({value(each.node) if each.node and value(each.node) is not None else each.node for each in live}) > 1:
+            lines = " and ".join(dict.fromkeys(str(each.line) for each in live))
+            raise Unread(f"{name} has two values (lines {lines})")
+        return live[-1]
+
+    def kind(self, name: str, kind: str, at: Said) -> Binding | None:
+        """The type, law or function of a name: the last before the statement, or else the first in its section."""
+        found = [each for each in self.bindings.get(name, ()) if each.kind in (kind, f"no {kind}")]
+        before = [each for each in found if each.number <= at.number]
+        after = [each for each in found if each.number > at.number and each.section == at.formula.section]
+        chosen = before[-1] if before else after[0] if after else None
+        if chosen is not None and chosen.kind != kind:
+            raise Unread(f"the definition of {name} in line {chosen.line} was not read")
+        return chosen
+
+    def about(self, names: Iterable[str], at: Said) -> list[Condition]:
+        """Conditions stated in the same section, or just before, about these names."""
+        wanted = set(names)
+        return [
+            each
+            for each in self.conditions
+            if each.names & wanted and each.turn == at.formula.turn and each.section == at.formula.section
+        ]
+
+    def default_size(self) -> str:
+        """The size that vectors have if nobody says: the one the text uses most, D of square roots and R^D."""
+        return self.sizes.most_common(1)[0][0] if self.sizes else "n"
+
+
+def heads(said: Sequence[Said]) -> set[str]:
+    """Names that are functions somewhere: the left side of an equation is the name with plain parameters."""
+    found = set()
+    for each in said:
+        if each.relations[:1] in (("==",), (":=",), ("approx",)) and (head := head_of(each.sides[0])):
+            name, parameters = head
+            if (
+                name.partition("_")[0] not in SIZES
+                and name not in parameters
+                and (len(parameters) > 1 or len(name) > 1 or name not in "abcdknmxyztuvw")
+            ):
+                found.add(name)
+    return found
+
+
+def scope_of(said: Sequence[Said]) -> Scope:
+    """The first pass: what every statement binds."""
+    scope = Scope()
+    for each in said:
+        for node in each.nodes:
+            if isinstance(node, Node):
+                _uses(node, scope)
+    if not scope.vectors:  # then a square root is no sign of a size
+        scope.sizes.clear()
+    for each in said:
+        _bind(each, scope)
+    return scope
+
+
+def _uses(node: Node, scope: Scope) -> None:
+    for part in node.walk():
+        if part.kind == "transpose" and part.parts[0].kind == "name":
+            name = part.parts[0].text
+            if (len(name) == 1 and (name.islower())) or name in ("mu", "omega", "theta", "beta"):
+                scope.vectors.add(name)
+        elif part.kind == "norm":
+            inner = part.parts[0]
+            for leaf in [inner, *inner.parts] if inner.kind in ("+", "-", "neg", "group") else [inner]:
+                if leaf.kind == "name":
+                    scope.vectors.add(leaf.text)
+        elif part.kind == "call" and part.text == "sqrt" and part.parts[0].text in ("D", "d", "N", "M", "d_k"):
+            scope.sizes[part.parts[0].text] += 1
+
+
+def _bind(each: Said, scope: Scope) -> None:
+    place = (each.number, each.formula.line, each.formula.section, each.formula.turn)
+    if not each.relations:
+        if re.search(r"(?:sampled|drawn|distributed|samples?)[^.$\\]{0,40}$", each.formula.before):
+            _bind_law(_last_names(each.formula.before), each.sides[0], place, scope)
+        return
+    if each.role == "question":
+        return
+    relation = each.relations[0]
+    if relation == "in":
+        names = _names(each.sides[0])
+        dims = _space(each.sides[1])
+        for name in names or ():
+            if dims is not None:
+                scope.add(
+                    Binding(name, "type", *place, dims=dims, text="in R" + (f"^({', '.join(dims)})" if dims else ""))
+                )
+                for size in dims:
+                    if size.isidentifier():
+                        scope.sizes[size] += 5
+        return
+    if relation == "sim":
+        names = _names(each.sides[0])
+        if names:
+            _bind_law(names, each.sides[1], place, scope)
+        return
+    if relation not in ("==", ":=", "approx"):
+        _condition(each, place, scope)
+        return
+    head = head_of(each.sides[0])
+    right = each.nodes[1] if len(each.nodes) > 1 else None
+    first = each.nodes[0]
+    if head and isinstance(first, Node) and first.kind == "call" and relation != "approx":
+        name, parameters = head
+        known = [binding for binding in scope.bindings.get(name, ()) if binding.kind == "function"]
+        if each.role == "hypothesis":
+            if (
+                each.defining or not scope.vectors
+            ):  # what is only written again while something is tried changes nothing
+                scope.add(Binding(name, "no function", *place))
+        elif not known or each.defining or each.role in ("definition", "condition"):
+            if isinstance(right, Node) and name not in right.names:
+                shown = f"{name}({', '.join(parameters)}) as defined"
+                stated = _sets(each) or bool(re.search(r"\b(given|function|polynomial|where)\b", each.formula.before))
+                scope.add(
+                    Binding(name, "function", *place, node=right, parameters=parameters, text=shown, stated=stated)
+                )
+            elif isinstance(right, Unread) and (each.defining or not known):
+                scope.add(Binding(name, "no function", *place))
+        return
+    if isinstance(first, Node) and relation != "approx":
+        name = _single(first)
+        if name:
+            last = each.nodes[-1]
+            if each.role in ("hypothesis", "requirement") or each.hedged or each.modulus:
+                scope.add(Binding(name, "removed", *place))
+                return
+            if isinstance(last, Node) and _is_value(last):
+                literal = last.kind in ("vector", "matrix", "transpose")
+                scope.add(Binding(name, "value", *place, node=last, text="value", stated=literal or _sets(each)))
+                return
+            if any(isinstance(node, Unread) for node in each.nodes):
+                scope.add(Binding(name, "removed", *place))
+    _condition(each, place, scope)
+
+
+def _sets(each: Said) -> bool:
+    """Whether the words just before set a name: "let a = 3", "define f(x) = ..."."""
+    return ":=" in each.relations or bool(SETS.search(each.formula.before))
+
+
+def _condition(each: Said, place: tuple[int, int, int, int], scope: Scope) -> None:
+    if each.role not in ("condition", "definition", "requirement") and each.relations[0] not in (
+        "ll",
+        "gg",
+        "<",
+        ">",
+        "<=",
+        ">=",
+    ):
+        return
+    if each.role in ("assertion", "hypothesis") and each.names == set():
+        return
+    left, right = (*each.nodes, None, None)[:2]
+    sides = (left, right) if isinstance(left, Node) and isinstance(right, Node) and len(each.nodes) == 2 else None
+    names = frozenset(each.names | _letters(each.sides))
+    scope.conditions.append(Condition(names, *place, relation=each.relations[0], sides=sides))
+
+
+def _letters(sides: Sequence[Sequence[Token]]) -> set[str]:
+    found = set()
+    for side in sides:
+        for token in side:
+            if token.kind == "name":
+                found.add(token.text)
+            for inner in token.inner:
+                found |= _letters([inner])
+    return found
+
+
+def _single(node: Node) -> str:
+    """The name of a side that is one name, with a number as an index or without."""
+    if node.kind == "name":
+        return node.text
+    if node.kind == "index" and len(node.parts) == 2 and node.parts[1].kind == "number":
+        return f"{node.text}_{node.parts[1].text}"
+    return ""
+
+
+def _is_value(node: Node) -> bool:
+    if node.kind == "transpose":
+        node = node.parts[0]
+    if node.kind in ("vector", "matrix"):
+        return all(_is_value(part) or value(part) is not None for part in node.parts)
+    return node.closed and not any(part.kind in ("dots", "mixed") for part in node.walk())
+
+
+def _names(side: Sequence[Token]) -> list[str] | None:
+    """q, k or w_i before a declaring relation."""
+    found = []
+    try:
+        for part in _split_commas(side):
+            node = Parser(part).side()
+            if node.kind == "index":
+                node = node.parts[0]
+            if node.kind != "name":
+                return None
+            found.append(node.text)
+    except Unread:
+        return None
+    return found
+
+
+def _split_commas(side: Sequence[Token]) -> list[list[Token]]:
+    parts: list[list[Token]] = [[]]
+    for token in side:
+        if token.kind == "sign" and token.text == ",":
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+def _last_names(before: str) -> list[str]:
+    found = re.findall(r"\$\s*\\?(?:mathbf\{)?([A-Za-z]+)\}?(?:_\{?[a-z]\}?)?\s*\$|\b([a-z])_[a-z]\b", before)
+    return [next(filter(None, found[-1]))] if found else []
+
+
+def _space(side: Sequence[Token]) -> tuple[str, ...] | None:
+    r"""The sizes of `\mathbb{R}^{N \times D}`; () for the numbers."""
+    side = [token for token in side if not (token.kind == "sign" and token.text in (".", ","))]
+    if not side or side[0].text != "R":
+        return None
+    if len(side) == 1 or (side[2:3] and side[2].text == "+"):
+        return ()
+    if side[1].text != "^" or len(side) != 3:
+        return None
+    inner = list(side[2].inner[0]) if side[2].kind == "group" else [side[2]]
+    if [token.text for token in inner] == ["+"]:
+        return ()
+    dims = []
+    part: list[Token] = []
+    for token in [*inner, Token("sign", "×")]:
+        if token.kind == "sign" and token.text == "×":
+            try:
+                node = Parser(part).side()
+            except Unread:
+                return None
+            if node.kind not in ("name", "number"):
+                return None
+            dims.append(node.text)
+            part = []
+        else:
+            part.append(token)
+    return tuple(dims)
+
+
+def _bind_law(names: list[str], side: Sequence[Token], place: tuple[int, int, int, int], scope: Scope) -> None:
+    side = list(side)
+    law = None
+    if len(side) > 3 and side[0].text == "N" and side[1].text == "(":
+        depth, inside, rest = 0, [], []
+        for place_, token in enumerate(side[1:], start=1):
+            if token.kind == "sign" and token.text == "(":
+                depth += 1
+                if depth == 1:
+                    continue
+            if token.kind == "sign" and token.text == ")":
+                depth -= 1
+                if not depth:
+                    rest = side[place_ + 1 :]
+                    break
+            inside.append(token)
+        parts = _split_commas(inside)
+        if len(parts) == 2 and not [token for token in rest if token.kind not in ("sign", "word")]:
+            try:
+                law = (Parser(parts[0]).side(), Parser(parts[1]).side())
+            except Unread:
+                law = None
+    for name in names:
+        if law is None:
+            scope.add(Binding(name, "no law", *place))
+        else:
+            scope.add(Binding(name, "law", *place, law=law, text="law"))
+
+
+def small_whole(node: Node, most: int = 60) -> int | None:
+    """A whole number that is written out, if it is small."""
+    found = value(node)
+    return int(found) if found is not None and found.denominator == 1 and abs(found) <= most else None
+
+
+ONE = Fraction(1)

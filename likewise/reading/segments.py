@@ -1,0 +1,190 @@
+r"""A text cut into turns and formulas, each with its line, its column and the prose around it.
+
+Delimiters are looked for first, in the text as it stands: Markdown would take the backslash of `\(` away. Markdown says
+where code stands and where a heading begins. `$5 and $6` is money, not a formula.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from likewise.claims.documents import markdown_parser
+
+SHOWN = 240  # characters of prose that are looked at on either side
+DELIMITED = re.compile(
+    r"\$\$(?P<display>.+?)\$\$"
+    r"|\\\[(?P<bracket>.+?)\\\]"
+    r"|\\\((?P<paren>.+?)\\\)"
+    r"|(?P<environment>\\begin\{(?P<name>equation|align|gather|eqnarray|aligned|multline)\*?\}.+?\\end\{(?P=name)\*?\})"
+    r"|(?<![\\$\w])\$(?P<inline>(?!\s)(?:\\.|[^$\\\n]|\n(?!\s*\n)){1,2000}?(?<!\s))\$(?!\d)",
+    re.DOTALL,
+)
+SIGNS = r"(?:[\d$%(),.+\-*/×÷·−^ ]|(?<=\d) x (?=[\d$(]))*"
+ARITHMETIC = re.compile(rf"(?<![\w\\^_.])[\d$(.]{SIGNS}[=≈]{SIGNS.replace('^ ', '^=≈ ')}[\d)%]")
+OPERATOR_BEFORE = re.compile(
+    r"(?:[-+*/×÷·−^=<>≤≥≈%$(\[|&]|\b(?:of|times|plus|minus|by|from|than|over|and|to|mod|cos|sin|tan|log|ln|choose))\s*$",
+    re.I,
+)
+JOINED_AFTER = re.compile(r"\s*[-+*/×÷·−^!(\[|_&\\{=<>≤≥≈°]|[A-Za-z_]|\s*(?:mod|choose|factorial)\b|\s*\(mod")
+HEADING = re.compile(
+    r"\s*(?:#{1,6}\s|\**\s*(?:Part|Problem|Question|Solution|Case|Answer|Exercise|Q\d|Method|Approach|Option)\b"
+    r"|\**\(?[a-z0-9ivx]{1,4}\)\s)",
+)
+CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+SENTENCE = re.compile(r"(?<![A-Z]\.)(?<=[.!?:;])\s+(?=[A-Z\\$(*\-\d])|\n\s*\n|\n\s*[-*•]\s|\n\s*\d+\.\s")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one speaker says, by lines from 1; `hint` is a guess that is shown and never trusted."""
+
+    speaker: str  # assistant, user, annotator or unknown
+    first: int
+    last: int
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula as typed, without its delimiters, and where it stands."""
+
+    source: str
+    line: int
+    column: int
+    start: int  # offset in the text, of the content
+    end: int
+    displayed: bool
+    plain: bool = False  # arithmetic in prose, without delimiters
+    before: str = field(default="", repr=False)  # the sentence up to here
+    after: str = field(default="", repr=False)  # and on from here
+    earlier: str = field(default="", repr=False)  # the sentence before that
+    section: int = 0
+    turn: int = 0
+
+
+def formulas(text: str, turns: tuple[Turn, ...]) -> list[Formula]:
+    r"""All formulas of a text, in order.
+
+    >>> [(each.source, each.line, each.column) for each in formulas("It costs $5 and $6.\nSo $a=b$.", ())]
+    [('a=b', 2, 5)]
+    """
+    starts = [0, *(match.end() for match in re.finditer(r"\n", text))]
+    fenced, headings = _blocks(text, starts)
+    blanked = _blanked(text, fenced)
+    found = []
+    covered: list[tuple[int, int]] = []
+    for match in DELIMITED.finditer(blanked):
+        kind = next(
+            name for name in ("display", "bracket", "paren", "environment", "inline") if match[name] is not None
+        )
+        start, end = match.span(kind)
+        covered.append(match.span())
+        if kind == "inline" and _money(text, match):
+            continue
+        found.append((start, end, kind != "inline" and kind != "paren", False, match.span()))
+    prose = list(blanked)
+    for first, last in covered:
+        prose[first:last] = "\0" * (last - first)
+    plain_prose = "".join(prose)
+    found += [(start, end, False, True, (start, end)) for start, end in _arithmetic(plain_prose)]
+    sections = sorted(starts[line - 1] for line in headings)
+    sections += [starts[turn.first - 1] for turn in turns[1:] if turn.first <= len(starts)]
+    sections.sort()
+    made = []
+    for start, end, displayed, plain, (outer_start, outer_end) in sorted(found):
+        line = bisect_right(starts, start)
+        before, earlier = _before(text, outer_start)
+        made.append(
+            Formula(
+                source=text[start:end],
+                line=line,
+                column=start - starts[line - 1] + 1,
+                start=outer_start,
+                end=outer_end,
+                displayed=displayed,
+                plain=plain,
+                before=before,
+                after=_after(text, outer_end),
+                earlier=earlier,
+                section=bisect_right(sections, start),
+                turn=_turn_at(turns, line),
+            )
+        )
+    return made
+
+
+def _turn_at(turns: tuple[Turn, ...], line: int) -> int:
+    for place, turn in enumerate(turns):
+        if turn.first <= line <= turn.last:
+            return place
+    return 0
+
+
+def _blocks(text: str, starts: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Offsets of fenced code, and lines on which a section begins."""
+    fenced = []
+    headings = {
+        number for number, line in enumerate(text.split("\n"), start=1) if len(line) < 200 and HEADING.match(line)
+    }
+    for token in markdown_parser().disable("inline").parse(text):
+        if token.map is None:
+            continue
+        if token.type == "fence":
+            last = starts[token.map[1]] if token.map[1] < len(starts) else len(text)
+            fenced.append((starts[token.map[0]], last))
+        elif token.type == "heading_open":
+            headings.add(token.map[0] + 1)
+    return fenced, sorted(headings)
+
+
+def _blanked(text: str, fenced: list[tuple[int, int]]) -> str:
+    """The text with code as blanks, so that offsets stay."""
+    characters = list(text)
+    inline = [match.span() for match in CODE.finditer(text) if "\n\n" not in match[0] and len(match[0]) < 400]
+    for first, last in [*fenced, *inline]:
+        characters[first:last] = [each if each == "\n" else " " for each in text[first:last]]
+    return "".join(characters)
+
+
+def _money(text: str, match: "re.Match[str]") -> bool:
+    """Whether dollar signs around a piece are prices: words between them, and a number after the first."""
+    inside = match["inline"]
+    return bool(re.match(r"\d[\d,.]*\s+[a-z]{2,}", inside) or re.search(r"[a-z]{3,} [a-z]{2,} [a-z]{2,}", inside)) and (
+        "\\" not in inside
+    )
+
+
+def _arithmetic(prose: str) -> Iterator[tuple[int, int]]:
+    """Equations between numbers that stand in prose without delimiters."""
+    for match in ARITHMETIC.finditer(prose):
+        start, end = match.span()
+        piece = match[0]
+        while piece.count("(") < piece.count(")") and piece.endswith(")"):
+            piece = piece[:-1].rstrip()
+        end = start + len(piece)
+        left = re.split(r"[=≈]", piece)[0]
+        if piece.count("(") != piece.count(")") or not re.search(r"[+*/×÷·−^]|\d\s*-|\sx\s", left):
+            continue
+        if OPERATOR_BEFORE.search(prose[max(0, start - 12) : start]) or JOINED_AFTER.match(prose, end):
+            continue
+        if re.search(r"[A-Za-z\0]\s*$", prose[max(0, start - 3) : start]) and not re.search(
+            r"(?:\b[a-z]{2,}|[a-z])\s$", prose[max(0, start - 12) : start]
+        ):
+            continue
+        yield start, end
+
+
+def _before(text: str, start: int) -> tuple[str, str]:
+    window = text[max(0, start - 2 * SHOWN) : start]
+    pieces = [piece for piece in SENTENCE.split(window) if piece and piece.strip()]
+    ended = re.search(r"(?:[.!?]\s+|\n\s*\n\s*)$", window)
+    if ended and not re.search(r"[:,]\s*$", window):
+        return ("", pieces[-1][-SHOWN:] if pieces else "")
+    if not pieces:
+        return ("", "")
+    return pieces[-1][-SHOWN:], pieces[-2][-SHOWN:] if len(pieces) > 1 else ""
+
+
+def _after(text: str, end: int) -> str:
+    return text[end : end + SHOWN]
