@@ -1,5 +1,20 @@
-"""Answers and the verdicts on their claims: cards, chains of corrections, and the annotated page."""
+"""Reviews: an answer, what running it says, a person's marks, and where they differ; as values, page, JSON and text."""
 
-from likewise.review.annotation import GRADES, Attempt, Card, annotated, attempts, corrections
+from likewise.review.corrections import attempts, corrections
+from likewise.review.live import serve_review
+from likewise.review.marks import Mark, MarkFile
+from likewise.review.rendering import page, text
+from likewise.review.reviewing import Review, review, review_of
 
-__all__ = ["GRADES", "Attempt", "Card", "annotated", "attempts", "corrections"]
+__all__ = [
+    "Mark",
+    "MarkFile",
+    "Review",
+    "attempts",
+    "corrections",
+    "page",
+    "review",
+    "review_of",
+    "serve_review",
+    "text",
+]

@@ -1,0 +1,87 @@
+"""`likewise review`: an answer with what running it says beside each statement, and the reader's marks."""
+
+import json
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from likewise.checks import require, require_package
+from likewise.cli.terminal import Json, examples, progress_bar
+
+REVIEW_EXAMPLES = examples(
+    "likewise review answer.md --out review.html --open",
+    "likewise review answer.md --serve --open",
+    "likewise review answer.md --json",
+    "likewise review answer.md --export marks.md",
+)
+
+
+def review(
+    answer: Annotated[Path, typer.Argument(metavar="ANSWER", help="A Markdown file.")],
+    out: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write the page to this file.")] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the page on 127.0.0.1; marks are saved at once.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of --serve; 0 for any that is free.")] = 0,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    marks: Annotated[Path | None, typer.Option(help="File of the marks; answer.marks.json unless given.")] = None,
+    take: Annotated[
+        Path | None, typer.Option("--import", metavar="MARKS", help="Add marks of a .json, .jsonl or .md file.")
+    ] = None,
+    export: Annotated[Path | None, typer.Option(metavar="MARKS", help="Write marks as .md, .jsonl or .json.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Review an answer: every statement with its verdict, the reader's marks, and where the two differ.
+
+    Exit code 0: nothing refuted; 1: something is refuted; 2: wrong usage or a malformed claim.
+    """
+    require(
+        answer.suffix.lower() in (".md", ".markdown", ".txt"),
+        "review",
+        "answer",
+        "end in .md, .markdown or .txt",
+        answer,
+    )
+    require(not show or serve or out is not None, "review", "--open", "go with --out or --serve", "no page")
+    if serve or out is not None:
+        require_package("review", "latex2mathml", "jinja2")
+    from likewise.files import require_place, write_whole
+
+    for place in (out, export):
+        if place is not None:
+            require_place("review", place)
+    from likewise.claims.documents import text_at
+    from likewise.review import MarkFile, page, review, serve_review, text
+    from likewise.review.marks import import_marks, marks_beside
+    from likewise.review.reviewing import export_marks
+
+    file = MarkFile(marks or marks_beside(answer))
+    if take is not None:
+        for left in file.add(import_marks(take)):
+            print(f"likewise: line {left.line} has a mark already; the imported one was left out", file=sys.stderr)
+    content, present = text_at(str(answer)), file.read()
+    with progress_bar() as progress:
+        found = review(content, present, name=answer.name, progress=progress)
+    if out is not None:
+        write_whole(out, page(found))
+    if export is not None:
+        write_whole(export, export_marks(found, export.suffix))
+    if as_json:
+        print(json.dumps(found.to_json()))
+    else:
+        print(text(found))
+    if out is not None and show and not serve:
+        webbrowser.open(out.resolve().as_uri())
+    if serve:
+        server = serve_review(found, file.path, port=port)
+        print(f"likewise: serving {server.address} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+        if show:
+            webbrowser.open(server.address)
+        server.run()
+    from likewise.claims.verdict import worst
+
+    outcome = worst([each.verdict for each in found.statements if each.verdict])
+    raise typer.Exit({"malformed": 2, "fails": 1}.get(outcome, 0))

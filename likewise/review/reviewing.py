@@ -1,0 +1,513 @@
+"""An answer, what running it says, and a person's marks, compared: the values that pages, JSON and text show."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from likewise.checks import require_choice
+from likewise.claims.checking import check_claims
+from likewise.claims.documents import markdown_claims
+from likewise.claims.stated import UNNOTICED, Stated
+from likewise.claims.verdict import SCHEMA, Verdict
+from likewise.progress import Progress, parts, silent
+from likewise.reading.answers import BUDGET, Answer, check_answer
+from likewise.review.marks import Mark, Place, placed, to_json_lines, to_markdown
+from likewise.review.setting import Formula, Row, escaped, find_formulas, set_rows
+
+DECIDED = ("holds", "refuted")
+BINDING = re.compile(r"(?P<name>[^:]+): (?P<meaning>.*), line (?P<line>\d+)", re.DOTALL)
+FINDING = re.compile(r"(?P<kind>contradicts|follows from) line (?P<line>\d+)")
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a chip says: a word, a sign and a class of the style sheet. No two meanings differ by colour alone."""
+
+    name: str
+    label: str
+    sign: str
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What a name means in a claim that was read, and the line that says so; line 0 if no line does."""
+
+    name: str
+    meaning: str
+    line: int = 0
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A finding about two statements: this one contradicts another, or follows from it."""
+
+    kind: str
+    line: int
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A formula, step or claim of the answer, how it was read, and its verdict, if it was checked."""
+
+    line: int
+    column: int
+    source: str
+    role: str = "claim"
+    speaker: str = ""
+    claim: str = ""  # in the language of claims; empty if it was not read
+    bindings: tuple[Binding, ...] = ()
+    verdict: Verdict | None = None
+    links: tuple[Link, ...] = ()
+    reason: str = ""  # why it was not read or not checked
+    labels: Mapping[str, str] = field(default_factory=dict)  # who, noticed, row, note of a claims file
+    id: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its name among the things that can be marked."""
+        return f"{self.line}:{self.column}"
+
+    @property
+    def status(self) -> Status:
+        """What its chip says."""
+        return status_of(self)
+
+    @property
+    def refuted(self) -> bool:
+        """True if running it gave a counterexample, or a step of its own before it did and it follows from that."""
+        return self.verdict is not None and self.verdict.verdict == "refuted"
+
+    @property
+    def decided(self) -> bool:
+        """True if it holds or is refuted."""
+        return self.verdict is not None and self.verdict.verdict in DECIDED
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "line": self.line,
+            "column": self.column,
+            "id": self.id,
+            "source": self.source,
+            "role": self.role,
+            "speaker": self.speaker,
+            "status": self.status.label,
+            "claim": self.claim,
+            "bindings": [vars(binding) for binding in self.bindings],
+            "verdict": self.verdict.to_json() if self.verdict else None,
+            "findings": [vars(link) for link in self.links],
+            "reason": self.reason,
+            **{name: self.labels.get(name, "") for name in ("who", "noticed", "row", "note")},
+        }
+
+
+def status_of(statement: Statement) -> Status:
+    """The chip of a statement; what is wrong comes before what is open, and no weak verdict looks like a proof.
+
+    >>> status_of(Statement(1, 1, "x", verdict=Verdict("a", "holds", "sampled, alpha=1e-06, n=10", ""))).label
+    'holds, sampled'
+    """
+    verdict, links = statement.verdict, {link.kind: link for link in statement.links}
+    if verdict is not None and verdict.verdict == "refuted":
+        return Status("refuted", "refuted", "\N{BALLOT X}")
+    if "contradicts" in links:
+        return Status("contradicts", f"contradicts line {links['contradicts'].line}", "\N{NOT EQUAL TO}")
+    if "follows" in links:
+        return Status("follows", "follows from a refuted step", "\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}")
+    if verdict is None:
+        words = "not read" if not statement.claim else "not checked"
+        return Status("unread", words if statement.reason else statement.role, "\N{MIDDLE DOT}")
+    grade = verdict.grade.partition(",")[0]
+    if verdict.verdict == "holds":
+        exact = grade in ("proved", "counted", "arithmetic")
+        label = grade if grade in ("proved", "counted") else f"holds, {grade}" if grade else "holds"
+        return Status("exact" if exact else "sampled", label, "\N{CHECK MARK}" if exact else "\N{ALMOST EQUAL TO}")
+    if verdict.verdict == "malformed":
+        return Status("malformed", "malformed", "!")
+    if grade == "searched":
+        return Status("searched", "no counterexample found", "~")
+    return Status("undecided", grade if grade in ("late", "disagreement") else "undecided", "?")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one speaker says, by lines from 1."""
+
+    speaker: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A place where the person and the run differ."""
+
+    line: int
+    column: int
+    mark: str
+    found: str
+    source: str
+    words: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts over the statements of a turn, of a speaker or of the whole answer."""
+
+    statements: int
+    understood: int
+    decided: int
+    holds: int
+    refuted: int
+    searched: int
+    undecided: int
+    malformed: int
+    unread: int
+    noticed: int  # refuted, and the person marked it wrong
+    unnoticed: int
+    first_error: int | None  # line
+    marks: Mapping[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**vars(self), "marks": dict(self.marks)}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Counts of the whole, of each turn and of each author, and the same in plain words."""
+
+    whole: Counts
+    turns: tuple[Counts, ...]
+    authors: Mapping[str, Counts]  # by the `who` of claims
+    found: str  # what the run found, in plain words
+    marked: str  # what the person marked
+
+    @property
+    def words(self) -> str:
+        """A text to copy into a report."""
+        return f"{self.found} {self.marked}".strip()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            **self.whole.to_json(),
+            "turns": [counts.to_json() for counts in self.turns],
+            "who": {who: counts.to_json() for who, counts in self.authors.items()},
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True)
+class Review:
+    """A checked answer with a person's marks."""
+
+    name: str
+    text: str = field(repr=False)
+    turns: tuple[Turn, ...]
+    statements: tuple[Statement, ...]
+    marks: tuple[Mark, ...] = ()
+    lost: tuple[Mark, ...] = ()  # marks whose passage is no longer in the text
+    rows: tuple[Row, ...] = field(default=(), repr=False)
+    formulas: tuple[Formula, ...] = field(default=(), repr=False)
+
+    @property
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """Places where the person says right and the run refutes, or the person says wrong and it holds."""
+        return disagreements_of(self)
+
+    @property
+    def summary(self) -> Summary:
+        """Counts and plain words."""
+        return summary_of(self)
+
+    def with_marks(self, marks: Sequence[Mark]) -> "Review":
+        """The same review with other marks, each put where its source stands now."""
+        found, lost = placed(marks, self.places)
+        return replace(self, marks=tuple(found), lost=tuple(lost))
+
+    @property
+    def places(self) -> list[Place]:
+        """All that can be marked."""
+        rows = [Place(row.first, 0, row.source) for row in self.rows]
+        return rows + [Place(each.line, each.column, each.source) for each in self.statements]
+
+    def row_of(self, line: int) -> Row | None:
+        """The row that holds a line."""
+        return next((row for row in self.rows if row.first <= line <= row.last), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as `--json` prints it."""
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "turns": [vars(turn) for turn in self.turns],
+            "statements": [statement.to_json() for statement in self.statements],
+            "marks": [mark.to_json() for mark in self.marks],
+            "lost": [mark.to_json() for mark in self.lost],
+            "disagreements": [each.to_json() for each in self.disagreements],
+            "summary": self.summary.to_json(),
+        }
+
+
+def review(
+    text: str,
+    marks: Sequence[Mark] | None = None,
+    *,
+    name: str = "answer",
+    seed: int = 0,
+    budget: float | None = None,
+    allow_code: bool = False,
+    progress: Progress = silent,
+) -> Review:
+    r"""Check an answer and compare the verdicts with a person's marks.
+
+    >>> found = review("```claim sum\nassert: 1 + 1 == 3\n```\n", [Mark(1, 1, "right")])
+    >>> found.statements[0].status.label, found.disagreements[0].words
+    ('refuted', 'Marked right, but refuted: 2 != 3.')
+    """
+    fenced, formulas = parts(progress, 2)
+    stated = markdown_claims(text, file=name)
+    verdicts = check_claims(stated, seed=seed, budget=budget, allow_code=allow_code, progress=fenced)
+    answer = check_answer(text, seed=seed, budget=budget or BUDGET, progress=formulas)
+    return review_of(text, stated, verdicts, marks, name=name, answer=answer)
+
+
+def review_of(
+    text: str,
+    stated: Sequence[Stated],
+    verdicts: Sequence[Verdict],
+    marks: Sequence[Mark] | None = None,
+    *,
+    name: str = "answer",
+    answer: Answer | None = None,
+) -> Review:
+    """The review of an answer whose claims were checked already; claims and verdicts in the same order.
+
+    answer: its formulas, read and checked; without it only claim fences are statements.
+    """
+    said = [*map(_claimed, stated, verdicts), *(_statements_of(answer) if answer else ())]
+    statements = tuple(_told_apart(sorted(said, key=lambda each: (each.line, each.column))))
+    formulas = tuple(find_formulas(text))
+    rows = tuple(set_rows(text, formulas, _references(statements)))
+    last = max(1, text.count("\n") + 1)
+    spoken = [(turn.speaker, turn.first, turn.last) for turn in answer.turns] if answer else []
+    turns = tuple(Turn(who if who != "unknown" else "", *lines) for who, *lines in spoken) or (Turn("", 1, last),)
+    return Review(name, text, turns, statements, rows=rows, formulas=formulas).with_marks(marks or ())
+
+
+def totals(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Counts over the claims of any files, in all and for each `who`; a refuted claim is noticed as its label says."""
+    statements = tuple(map(_claimed, stated, verdicts))
+    counted = summary_of(Review("", "", (), statements)).to_json()
+    return {name: value for name, value in counted.items() if name not in ("turns", "words", "marks", "first_error")}
+
+
+def _claimed(claim: Stated, verdict: Verdict) -> Statement:
+    return Statement(
+        line=claim.line,
+        column=1,
+        source=claim.text,
+        claim=claim.text,
+        verdict=verdict,
+        labels=claim.labels,
+        id=claim.id,
+    )
+
+
+def _statements_of(answer: Answer) -> Iterator[Statement]:
+    """What a reader found in the formulas of an answer; a formula that only names a term says nothing to check."""
+    for each in answer.statements:
+        if each.relation:
+            yield Statement(
+                line=each.line,
+                column=each.column,
+                source=each.source,
+                role=each.role,
+                speaker=each.speaker,
+                claim=each.claim,
+                bindings=tuple(map(_binding, each.bindings)),
+                verdict=replace(each.shown, detail=each.detail) if each.verdict else None,
+                links=tuple(link for finding in each.findings for link in [_link(finding)] if link),
+                reason=each.refusal,
+            )
+    for line, column, reason in answer.unread:
+        yield Statement(line=line, column=column, source="", role="formula", reason=reason)
+
+
+def _binding(words: str) -> Binding:
+    """A binding from `name: meaning, line 7`."""
+    found = BINDING.fullmatch(words)
+    return Binding(found["name"], found["meaning"], int(found["line"])) if found else Binding(words, "")
+
+
+def _link(words: str) -> Link | None:
+    """A finding from `contradicts line 7` or `follows from line 7`."""
+    found = FINDING.match(words)
+    return Link(found["kind"].split()[0], int(found["line"]), words) if found else None
+
+
+def _told_apart(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Statements of one formula begin in the same place; each is given its own column, so that it can be marked."""
+    used: set[tuple[int, int]] = set()
+    for statement in statements:
+        column = statement.column
+        while (statement.line, column) in used:
+            column += 1
+        used.add((statement.line, column))
+        yield replace(statement, column=column)
+
+
+def _references(statements: Sequence[Statement]) -> Callable[[Formula], str]:
+    """Links from a formula to what was found about it."""
+    by_line: dict[int, list[tuple[int, Statement]]] = {}
+    for number, statement in enumerate(statements, start=1):
+        by_line.setdefault(statement.line, []).append((number, statement))
+
+    def beside(formula: Formula) -> str:
+        links = ""
+        for line in range(formula.line, formula.last + 1):
+            for number, each in by_line.get(line, ()):
+                if formula.holds(each.line, each.column):
+                    status = each.status
+                    links += (
+                        f'<a class="ref s-{status.name}" href="#s{number}-read" '
+                        f'aria-label="statement {number}: {escaped(status.label)}">{status.sign}\u202f{number}</a>'
+                    )
+        return f'<span class="refs">{links}</span>' if links else ""
+
+    return beside
+
+
+def disagreements_of(review: Review) -> tuple[Disagreement, ...]:
+    """Statements on which person and run differ; a mark on a passage counts for its refuted statements, too."""
+    own = {mark.key: mark for mark in review.marks}
+    found = []
+    for statement in review.statements:
+        row = review.row_of(statement.line)
+        mark = own.get(statement.key) or (own.get(row.key) if row and statement.refuted else None)
+        if mark is None or statement.verdict is None:
+            continue
+        name = statement.verdict.verdict
+        detail = statement.verdict.detail.split("; ")[0].rstrip(".")
+        if mark.mark in ("right", "praise") and name == "refuted":
+            words = f"Marked {mark.mark}, but refuted: {detail}."
+        elif mark.mark == "wrong" and name == "holds":
+            words = f"Marked wrong, but it holds ({statement.verdict.grade}): {detail}."
+        else:
+            continue
+        found.append(Disagreement(statement.line, statement.column, mark.mark, name, statement.source, words))
+    return tuple(found)
+
+
+def summary_of(review: Review) -> Summary:
+    """Counts by turn and author, and a text to copy into a report."""
+    whole = _counts(review, review.statements, review.marks)
+    turns = tuple(
+        _counts(
+            review,
+            [each for each in review.statements if turn.first <= each.line <= turn.last],
+            [mark for mark in review.marks if turn.first <= mark.line <= turn.last],
+        )
+        for turn in review.turns
+    )
+    names = dict.fromkeys(each.labels["who"] for each in review.statements if each.labels.get("who"))
+    authors = {
+        who: _counts(review, [each for each in review.statements if each.labels.get("who") == who], ()) for who in names
+    }
+    return Summary(whole, turns, authors, _found(review, whole), _marked(review, whole))
+
+
+def noticed(review: Review, statement: Statement) -> bool:
+    """True if somebody saw that a statement is wrong: a mark on it or on its passage, or its `noticed:` label."""
+    label = statement.labels.get("noticed", "")
+    row = review.row_of(statement.line)
+    keys = {statement.key, *([row.key] if row else [])}
+    marked = any(mark.key in keys and mark.mark == "wrong" for mark in review.marks)
+    return marked or (bool(label) and not label.startswith(UNNOTICED))
+
+
+def _counts(review: Review, statements: Sequence[Statement], marks: Sequence[Mark]) -> Counts:
+    names = Counter(each.verdict.verdict if each.verdict else "unread" if each.reason else "" for each in statements)
+    refuted = [each for each in statements if each.refuted]
+    seen = sum(noticed(review, each) for each in refuted)
+    searched = sum(each.status.name == "searched" for each in statements)
+    return Counts(
+        statements=len(statements),
+        understood=sum(bool(each.claim) or not each.reason for each in statements),
+        decided=names["holds"] + names["refuted"],
+        holds=names["holds"],
+        refuted=names["refuted"],
+        searched=searched,
+        undecided=names["inconclusive"] - searched,
+        malformed=names["malformed"],
+        unread=names["unread"],
+        noticed=seen,
+        unnoticed=len(refuted) - seen,
+        first_error=min((each.line for each in refuted), default=None),
+        marks=dict(Counter(mark.mark for mark in marks)),
+    )
+
+
+def _found(review: Review, counts: Counts) -> str:
+    """What the run found, in plain words."""
+    if not counts.statements:
+        return f"{review.name}: nothing in it could be checked."
+    said = _some(counts.statements, "statement")
+    hold = f"{counts.holds} {'holds' if counts.holds == 1 else 'hold'}"
+    wrong = f"{counts.refuted} {'is' if counts.refuted == 1 else 'are'} refuted"
+    first = f", the first on line {counts.first_error}" if counts.first_error else ""
+    still = [
+        f"{count} {words}"
+        for count, words in (
+            (counts.searched, "with no counterexample found"),
+            (counts.undecided, "undecided"),
+            (counts.malformed, "malformed"),
+            (counts.unread, "not read"),
+        )
+        if count
+    ]
+    rest = f" Open: {', '.join(still)}." if still else ""
+    understood = f"{counts.understood} understood, {counts.decided} decided"
+    return f"{review.name}: {said}, {understood}. {hold}, {wrong}{first}.{rest}"
+
+
+def _marked(review: Review, counts: Counts) -> str:
+    """What the person marked, in plain words."""
+    found = []
+    if review.marks:
+        given = ", ".join(f"{count} {name}" for name, count in counts.marks.items())
+        found.append(f"Marks: {given}; on {_some(len(review.disagreements), 'statement')} person and run differ.")
+    if counts.refuted and (review.marks or any("noticed" in each.labels for each in review.statements)):
+        found.append(f"Of the refuted, {counts.noticed} noticed, {counts.unnoticed} by nobody.")
+    if review.lost:
+        found.append(f"{_some(len(review.lost), 'mark')} could not be placed: the passage was changed.")
+    return " ".join(found)
+
+
+def _some(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def export_marks(review: Review, suffix: str) -> str:
+    """The marks of a review as .json, .md, or .jsonl (one line for each turn, as step-labelled data sets have it)."""
+    require_choice("marks", "file", suffix, (".json", ".jsonl", ".md"))
+    if suffix == ".md":
+        return to_markdown(review.marks, review.name)
+    if suffix == ".json":
+        return json.dumps({"schema": SCHEMA, "marks": [mark.to_json() for mark in review.marks]}, indent=1) + "\n"
+    lines = []
+    for number, turn in enumerate(review.turns, start=1):
+        steps = [(row.first, row.last, row.source) for row in review.rows if turn.first <= row.first <= turn.last]
+        marks = [mark for mark in review.marks if turn.first <= mark.line <= turn.last]
+        lines.append(to_json_lines(marks, steps, id=f"{review.name}#{number}", generator=turn.speaker))
+    return "".join(lines)

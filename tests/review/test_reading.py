@@ -1,0 +1,72 @@
+"""Formulas of an answer are statements of its review: each has a chip beside it, its bindings, and can be marked."""
+
+import pytest
+
+from likewise.reading import Answer, Turn
+from likewise.reading import Statement as Read
+from likewise.review import Mark, Review, page, review, review_of
+from likewise.review.reviewing import Binding, Link
+
+ANSWER = """\
+Let $q, k \\in \\mathbb{R}^D$. Then $\\|q - k\\|^2 = \\|q\\|^2 + \\|k\\|^2 - 2 q^\\top k$ and also
+
+$$
+\\|q - k\\|^2 = \\|q\\|^2 + \\|k\\|^2 + 2 q^\\top k
+$$
+
+So $12 + 5 = 18$ in all, and $f(x) \\sim g$.
+"""
+
+
+@pytest.fixture(scope="module")
+def found() -> Review:
+    return review(ANSWER, [Mark(3, 3, "right")], name="answer.md")
+
+
+def test_formulas_are_statements_in_order(found: Review) -> None:
+    labels = [(each.line, each.status.name) for each in found.statements]
+    assert labels == [(1, "unread"), (1, "exact"), (3, "refuted"), (7, "refuted"), (7, "unread")]
+    assert found.summary.whole.first_error == 3
+    assert found.summary.whole.unread == 1  # a declaration is understood
+
+
+def test_a_formula_is_followed_by_a_link_to_its_chip(found: Review) -> None:
+    html = page(found)
+    for number in range(1, 6):
+        assert html.count(f'href="#s{number}-read"') == 1
+    assert html.index('href="#s2-read"') < html.index('id="s2"')
+
+
+def test_bindings_say_where_they_come_from(found: Review) -> None:
+    names = {binding.name: binding.line for binding in found.statements[1].bindings}
+    assert names == {"q": 1, "k": 1}
+    assert '<code>q</code>: in R^(D), <a href="#l1">line 1</a>' in page(found)
+
+
+def test_a_formula_is_marked_and_compared(found: Review) -> None:
+    [differs] = found.disagreements
+    assert (differs.line, differs.found) == (3, "refuted")
+
+
+def test_findings_turns_and_places_are_taken_over() -> None:
+    statements = (
+        Read(1, 2, "a=b", "assertion", "assistant", findings=("contradicts line 3: another sign",)),
+        Read(1, 2, "b=c", "assertion", "assistant", findings=("follows from line 3",), bindings=("x: a, b, line 12",)),
+        Read(3, 2, "c", "term", "assistant", relation=False),
+    )
+    answer = Answer((Turn("user", 1, 2), Turn("unknown", 3, 9)), statements, 3, ((5, 1, "no LaTeX"),))
+    made = review_of("$a=b$\n\n$c$\n\n$\\x$\n", [], [], answer=answer)
+    assert [(each.line, each.column, each.status.label) for each in made.statements] == [
+        (1, 2, "contradicts line 3"),
+        (1, 3, "follows from a refuted step"),
+        (5, 1, "not read"),
+    ]
+    assert made.statements[1].bindings == (Binding("x", "a, b", 12),)
+    assert made.statements[1].links == (Link("follows", 3, "follows from line 3"),)
+    assert [turn.speaker for turn in made.turns] == ["user", ""]
+
+
+def test_several_claims_of_a_formula_are_repeated_by_one_command() -> None:
+    made = review("So $1 + 1 = 2 = 3$.", name="a.md")
+    assert made.statements[0].status.name == "refuted"
+    assert page(made).count("```claim again") >= 1
