@@ -25,8 +25,14 @@ from torch import Tensor, nn
 from benchmarks.harness.measurement import Demand, machine, write_json
 from benchmarks.harness.memory import CLEAR, peak_bytes
 from benchmarks.harness.worker import RESULTS
-from likewise.data import Batches, Examples, Preparation, Shuffled, Stored, cifar10, examples, held
-from likewise.difficulty import Labelled, PredictionDepth, Taps, labelled, plan_depth, prediction_depth
+from likewise.data import Batches, Examples, Preparation, held
+from likewise.data.arrays import cifar10
+from likewise.data.batches import Shuffled
+from likewise.data.examples import Stored, examples
+from likewise.difficulty import Taps, labelled, prediction_depth
+from likewise.difficulty.depth import plan_depth
+from likewise.difficulty.labelled import Labelled
+from likewise.difficulty.results import PredictionDepth
 from likewise.networks import Network, resnet20
 from likewise.similarity import nearest
 from studies import depth

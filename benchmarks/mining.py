@@ -22,7 +22,8 @@ from benchmarks.harness.worker import PEERS_PYTHON, RESULTS, THREADS, Worker, Wo
 from benchmarks.mining_forms import FORMS, OURS, SORT, by_definition, sorted_rows
 from benchmarks.mining_problem import BATCH_ALL, CHECKS, FACES, LOSS_SUM, MARGIN, RANDOM, SEMI_HARD, WIDTH, inputs
 from benchmarks.render import mining_tables
-from likewise.metric import batch_all_loss, batch_hard, negative_shares, semi_hard_negatives
+from likewise.metric import batch_all_loss, batch_hard, semi_hard_negatives
+from likewise.metric.mining import negative_shares
 
 PML = "pytorch-metric-learning"
 CHECKED, BATCH, LARGE = 160, 1800, 4096

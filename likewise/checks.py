@@ -10,6 +10,7 @@ EXTRAS = {
     "safetensors": ("safetensors", "torch"),
     "PIL": ("pillow", "torch"),
     "jinja2": ("jinja2", "report"),
+    "latex2mathml": ("latex2mathml", "review"),
     "sklearn": ("scikit-learn", "report"),
     "mcp": ("mcp", "mcp"),
 }

@@ -7,11 +7,10 @@ document has a deadline, and ends when its client goes; several are checked at o
 import functools
 import os
 import secrets
-import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -24,6 +23,7 @@ import likewise
 from likewise.claims import checking
 from likewise.claims.language.claim import VerdictName
 from likewise.claims.verdict import SCHEMA, Outcome, Verdict, worst
+from likewise.serving import HOST, Gate, guarded, listening
 from likewise.text import printable
 
 Found = TypeVar("Found")
@@ -32,6 +32,7 @@ SECONDS = 5.0  # for one claim, whatever it asks for
 DOCUMENT = 60.0  # seconds on the clock for a document, or for a claim on a busy machine
 DOCUMENTS = 4  # checked at once; each uses all cores, and a short one must not wait for a long one
 CLAIMS = 8  # checked at once, beside the documents
+BODY = 8_000_000  # bytes of a request over HTTP: a document of the longest kind, escaped
 POLL = 0.5  # seconds between looks at whether a client is still there
 TOKEN = "LIKEWISE_MCP_TOKEN"  # a variable of the environment; without it every start has a token of its own
 READ_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -162,28 +163,13 @@ def serve_http(port: int) -> None:
     import uvicorn
 
     token = os.environ.get(TOKEN) or secrets.token_urlsafe()
-    app = guarded(server().streamable_http_app(host="127.0.0.1"), token)
-    with socket.create_server(("127.0.0.1", port)) as listening:
-        address = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+    with listening(port) as sockets:
+        gate = Gate(sockets.getsockname()[1], token, body=BODY)
+        app = guarded(server().streamable_http_app(host=HOST), gate)
+        address = f"http://{HOST}:{gate.port}/mcp"
         sys.stderr.write(f"likewise: serving {address}\nlikewise: send Authorization: Bearer {token}\n")
         sys.stderr.flush()
-        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
-
-
-def guarded(app: Callable[..., Awaitable[None]], token: str) -> Callable[..., Awaitable[None]]:
-    """The ASGI application for requests that carry the token; others get 401."""
-    expected = f"Bearer {token}".encode()
-
-    async def answered(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] == "lifespan" or secrets.compare_digest(given, expected):
-            await app(scope, receive, send)
-            return
-        headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
-        await send({"type": "http.response.start", "status": 401, "headers": headers})
-        await send({"type": "http.response.body", "body": b"The token that was printed at the start is needed.\n"})
-
-    return answered
+        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[sockets])
 
 
 def _printable(data: Any) -> Any:

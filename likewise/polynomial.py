@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from likewise.checks import refuse, require_count
 
-__all__ = ["Monomial", "Polynomial", "interpolate", "monomial"]
+__all__ = ["Polynomial"]
 
 Monomial = tuple[tuple[str, int], ...]  # (("D", 1), ("N", 2)) is N^2*D: sorted by name, exponents of at least 1
 Scalar = int | Fraction

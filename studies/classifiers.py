@@ -15,9 +15,12 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor, nn
 
-from likewise.data import Batch, Examples, Preparation, Shuffled, cifar10, idx
+from likewise.data import Batch, Examples, Preparation
+from likewise.data.arrays import cifar10, idx
+from likewise.data.batches import Shuffled
 from likewise.networks import Network, build_classifier, load_classifier, save_classifier
-from likewise.training import Keep, Logits, Record, train
+from likewise.training import Keep, Record, train
+from likewise.training.objectives import Logits
 
 FASHION = Path(os.environ.get("LIKEWISE_FASHION_MNIST", "/usr/share/datasets/fashion-mnist"))  # where Debian puts it
 CIFAR = os.environ.get("LIKEWISE_CIFAR10", "")

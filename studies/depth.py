@@ -21,7 +21,9 @@ from jaxtyping import Int64
 from rich.console import Console
 from torch import Tensor
 
-from likewise.difficulty import Depths, PredictionDepth, depth_consistency, prediction_depth, rank_correlation
+from likewise.difficulty import prediction_depth, rank_correlation
+from likewise.difficulty.consistency import depth_consistency
+from likewise.difficulty.results import Depths, PredictionDepth
 from likewise.files import write_whole
 from likewise.networks import Network
 from studies import mislabelled

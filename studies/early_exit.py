@@ -22,13 +22,9 @@ from likewise.exits import (
     EarlyExit,
     Loss,
     MaxProbability,
-    Observed,
-    Split,
-    Splits,
     clocked,
     control_risk,
     evaluate_exits,
-    exit_costs,
     fit_temperatures,
     load_exits,
     matched_path,
@@ -37,7 +33,9 @@ from likewise.exits import (
     split_examples,
     train_exits,
 )
-from likewise.exits.observing import LOSSES
+from likewise.exits.evaluating import exit_costs
+from likewise.exits.observing import LOSSES, Observed
+from likewise.exits.splits import Split, Splits
 from likewise.exits.study import Plan, Prepared, Settled, accuracy, measure_exits, place_heads, settle
 from likewise.files import write_whole
 from likewise.networks import Network

@@ -21,9 +21,11 @@ from rich.console import Console
 from torch import Tensor
 
 from likewise.checks import require
-from likewise.data import Examples, Pair, Preparation, Protocol, held, lfw, lfw_protocol, pair_rows
+from likewise.data import Examples, Preparation, held, lfw
+from likewise.data.lfw import Pair, Protocol, lfw_protocol, pair_rows
 from likewise.files import write_whole
-from likewise.metric import mean_and_error, verification
+from likewise.metric import verification
+from likewise.stats import mean_and_error
 from studies.lfw_faces import Recipe, canvases, embedded, trained
 from studies.lfw_textures import KINDS, learned, textures
 

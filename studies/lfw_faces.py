@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from likewise.data import Batch, Examples, Stored
+from likewise.data import Batch, Examples
 from likewise.data.batches import Drawn
+from likewise.data.examples import Stored
 from likewise.metric import IdentitySampler
 from likewise.networks import Network
 from likewise.networks.resnet import basic, normed

@@ -24,9 +24,12 @@ from rich.console import Console
 from torch import Tensor, nn
 from torch.nn import functional
 
-from likewise.data import Examples, Preparation, held, lfw, lfw_protocol, pair_rows
+from likewise.data import Examples, Preparation, held, lfw
+from likewise.data.lfw import lfw_protocol, pair_rows
 from likewise.files import write_whole
-from likewise.metric import CollapseError, CollapseGuard, cluster, cluster_scores, verification
+from likewise.metric import CollapseError, verification
+from likewise.metric.cluster import cluster, cluster_scores
+from likewise.metric.collapse import CollapseGuard
 from likewise.similarity import squared_distances
 from likewise.training import Classes, Cosine, EveryTriplet, Hardest, Harmonic, RandomTriplets, Record, SemiHard, train
 from studies import lfw as study

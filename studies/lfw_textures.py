@@ -7,9 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from likewise.data import Examples, Stored
+from likewise.data import Examples
 from likewise.data.batches import GREY
-from likewise.metric import TwoCovariance, two_covariance
+from likewise.data.examples import Stored
+from likewise.metric import two_covariance
+from likewise.metric.two_covariance import TwoCovariance
 
 FACE = (slice(12, 138), slice(27, 123))  # of 150 x 150: 126 rows, 96 columns
 SCALES = (1.0, 0.7, 0.5)

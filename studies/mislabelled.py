@@ -16,7 +16,8 @@ from jaxtyping import Bool, Float64, Int64
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
-from likewise.difficulty import PredictionDepth, quadrants
+from likewise.difficulty.consistency import quadrants
+from likewise.difficulty.results import PredictionDepth
 from likewise.networks import Network
 from studies.classifiers import Pictures, Recipe
 

@@ -2,7 +2,7 @@
 
 torch.compile cannot trace the shape checks, and they speak before our own messages do. A test of either asks for them
 to be off: `pytestmark = pytest.mark.usefixtures("without_shape_checks")`. A quick run (`--quick`) has no shape checks
-and tries fewer examples of a property.
+and tries fewer examples of a property; the full one (`--full`) tries more.
 """
 
 import gc
@@ -34,9 +34,10 @@ ROOMS_WITH_TENSORS = (
 # torch.use_deterministic_algorithms does the same, but imports the compiler, which takes longer than torch.
 torch.set_deterministic_debug_mode("error")
 
-hypothesis.settings.register_profile("here", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
+# Examples of a property, where a test does not say how many.
+EXAMPLES = {"quick": 20, "usual": 40, "full": 100}
+for name, count in EXAMPLES.items():
+    hypothesis.settings.register_profile(name, deadline=None, max_examples=count, derandomize="CI" in os.environ)
 
 # Workers share the machine's cores; more threads than cores are slower than one each.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -45,6 +46,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="no shape checks, fewer examples of each property")
+    parser.addoption("--full", action="store_true", help="more examples of each property")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,7 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     quick = config.getoption("quick")
     if not quick:
         jaxtyping.install_import_hook([f"likewise.{room}" for room in ROOMS_WITH_TENSORS], "tests.shapes.check")
-    hypothesis.settings.load_profile("quick" if quick else "ci" if os.environ.get("CI") else "here")
+    full = config.getoption("full")
+    hypothesis.settings.load_profile("quick" if quick else "full" if full else "usual")
 
 
 def pytest_collection_finish() -> None:

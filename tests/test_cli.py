@@ -229,7 +229,7 @@ def test_small_networks_and_small_tensors_take_one_thread(
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("likewise.evaluation.run_evaluation_job", note)
-    monkeypatch.setattr("likewise.attention.compare_random", note)
+    monkeypatch.setattr("likewise.attention.comparison.compare_random", note)
     monkeypatch.setattr("likewise.attention.diagnosing.diagnose_file", note)
     for name, options in (("resnet8", {"channels": 1, "embedding_dim": 3}), ("nns2", {"embedding_dim": 3})):
         preparation = Preparation((8, 8), 1) if name == "resnet8" else Preparation((140, 140), 3)
@@ -335,7 +335,12 @@ def test_the_shell_completes_verbs_and_options(shell: str, tmp_path: Path) -> No
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True)
     assert "--overwrite" in done.stdout
     assert "--resume" not in done.stdout
-    home = {**os.environ, "HOME": str(tmp_path), "SHELL": f"/bin/{shell}"}
+    home = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "SHELL": f"/bin/{shell}",
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+    }
     made = subprocess.run([*command, "--install-completion", shell], cwd=ROOT, env=home, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     written = [path for path in tmp_path.rglob("*") if path.is_file()]

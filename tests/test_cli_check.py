@@ -208,11 +208,34 @@ def test_text_files_and_byte_order_marks_are_read(tmp_path: Path) -> None:
     assert run(str(tmp_path / "answer.txt")) == 0
 
 
+def test_labels_of_any_file_are_in_json_and_in_the_totals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "list.yaml").write_text(
+        "claims:\n"
+        "- {id: a, who: model A, noticed: nobody, row: 7, note: said twice, assert: 1 == 2}\n"
+        "- {id: b, who: model A, row: 8, assert: 1 == 1}\n"
+        "- {id: c, who: model B, noticed: a reader, assert: 2 == 3}\n"
+    )
+    assert run(str(tmp_path / "list.yaml"), "--json") == 1
+    data = json.loads(capsys.readouterr().out)
+    labels = [tuple(each[name] for name in ("who", "noticed", "row", "note")) for each in data["verdicts"]]
+    assert labels == [
+        ("model A", "nobody", "7", "said twice"),
+        ("model A", "", "8", ""),
+        ("model B", "a reader", "", ""),
+    ]
+    counted = {
+        who: (each["statements"], each["refuted"], each["unnoticed"]) for who, each in data["claims"]["who"].items()
+    }
+    assert counted == {"model A": (2, 1, 1), "model B": (1, 1, 0)}
+    assert data["totals"] == {"rows": 2, "decided": 1, "holds": 1, "refuted": 0, "conditional": 0, "unnoticed": 0}
+    assert [row["row"] for row in data["rows"]] == [7, 8]
+
+
 @pytest.mark.usefixtures("answers")
 def test_annotate_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
     assert run(write(tmp_path / "page.md", "holds", "refuted"), "--annotate", str(page)) == 1
-    assert page.read_text().count('<div class="claim ') == 2
+    assert page.read_text().count('<div class="finding ') == 2
     assert capsys.readouterr().out.count("\n") == 2
 
 
@@ -367,3 +390,36 @@ def test_a_trivial_claim_is_answered_at_once_and_without_torch(tmp_path: Path) -
     assert done.stdout == "holds  trivial  2 == 2  [arithmetic]\n"
     assert not {"torch", "numpy", "jinja2", "mcp"} & set(done.stderr.split())
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.5
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code"),
+    [
+        ("So $2 + 2 = 4$.", [], 0),
+        ("So $2 + 2 = 5$.", [], 1),
+        ("So $2 + 2 = 4$ and $x + y = 3$.", [], 0),
+        ("So $2 + 2 = 4$ and $x + y = 3$.", ["--strict"], 3),
+        ("No formula here.", [], 3),
+        (HOLDS.format("a") + "So $2 + 2 = 5$.", [], 0),
+        (HOLDS.format("a") + "So $2 + 2 = 5$.", ["--read", "formulas"], 1),
+    ],
+)
+def test_formulas_are_read_where_there_is_no_fence_or_on_request(
+    text: str, options: list[str], code: int, tmp_path: Path
+) -> None:
+    page = tmp_path / "answer.md"
+    page.write_text(text)
+    assert run(str(page), *options) == code
+    assert run(str(page), *options, "--json") == code
+
+
+def test_a_refuted_formula_is_shown_at_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "answer.md"
+    page.write_text("First.\nSo $2 + 2 = 5$.")
+    run(str(page))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{page}:2:5  refuted  2 + 2 = 5")
+    assert lines[-1] == "1 formulas, 1 statements: 1 understood, 1 claims, 1 decided, 1 refuted."
+    run(str(page), "--sarif")
+    region = json.loads(capsys.readouterr().out)["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"]
+    assert region == {"startLine": 2, "startColumn": 5}

@@ -9,7 +9,8 @@ import torch
 
 from likewise import cli
 from likewise.data import Examples, open_halves
-from likewise.difficulty import labelled, prediction_depth, read_depth
+from likewise.difficulty import labelled, prediction_depth
+from likewise.difficulty.export import read_depth
 from likewise.networks import load_classifier
 from likewise.training import Plan, fit
 from tests.data.drawing import people

@@ -13,8 +13,10 @@ import torch
 
 from likewise import cli
 from likewise.cost import cost
-from likewise.data import Preparation, folders, open_examples, read_pairs
-from likewise.evaluation import Everyone, evaluate, lfw_pairs, own_pairs
+from likewise.data import Preparation, folders, open_examples
+from likewise.data.pair_lists import read_pairs
+from likewise.evaluation import evaluate
+from likewise.evaluation.protocols import Everyone, lfw_pairs, own_pairs
 from likewise.networks import build_classifier, build_network, load_network, save_network
 from likewise.networks.classifiers import save_classifier
 from likewise.training.jobs import held_out_identities
@@ -124,7 +126,8 @@ def lfw_archive(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_lfw_by_view_and_by_fold(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from likewise.data import lfw, lfw_protocol
+    from likewise.data import lfw
+    from likewise.data.lfw import lfw_protocol
 
     file = str(lfw_archive(tmp_path))
     saved, some, lists = load_network(place / "m.safetensors"), lfw(file), lfw_protocol(file)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from likewise import cli
-from likewise.data import Halves, Preparation, digits
+from likewise.data import Preparation, digits
+from likewise.data.opening import Halves
 from likewise.exits import load_exits
 from likewise.networks import build_classifier, build_network, save_classifier, save_network
 

@@ -14,16 +14,8 @@ import torch
 from likewise import cli
 from likewise.data import digits, open_halves
 from likewise.networks import load_classifier, load_network
-from likewise.training import (
-    AdaGrad,
-    Cosine,
-    Harmonic,
-    Plan,
-    checkpoint_settings,
-    embed_examples,
-    fit,
-    read_records,
-)
+from likewise.training import AdaGrad, Cosine, Harmonic, Plan, embed_examples, fit
+from likewise.training.checkpoints import checkpoint_settings, read_records
 from tests.data.drawing import archive, face, people
 
 door = importlib.import_module("likewise.cli.train")  # in its room the name is the verb

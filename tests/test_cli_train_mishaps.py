@@ -15,8 +15,9 @@ import torch
 from PIL import Image
 
 from likewise.data import Examples, Unreadable, open_examples
-from likewise.training import Job, Keep, SemiHard, read_records, train, unfinished
-from likewise.training.checkpoints import run_lock
+from likewise.training import Job, Keep, SemiHard, train
+from likewise.training.checkpoints import read_records, run_lock
+from likewise.training.fitting import unfinished
 from tests.data.drawing import face, people
 from tests.house.guards import ROOT
 from tests.test_cli_train import SMALL, base, door, pressing, run

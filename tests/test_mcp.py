@@ -1,7 +1,10 @@
 """The door for assistants: three tools that only read, in this process, over pipes and over HTTP on this machine."""
 
+import asyncio
 import json
 import os
+import queue
+import socket
 import subprocess
 import sys
 import threading
@@ -265,6 +268,50 @@ def test_a_check_ends_when_its_client_goes() -> None:
     started = time.monotonic()
     assert anyio.run(while_connected, check, context)
     assert time.monotonic() - started < 10
+
+
+CLIENT = """
+import sys
+from functools import partial
+import anyio
+from tests.test_mcp import _over_http
+anyio.run(partial(_over_http, sys.argv[1], "check_document", {"markdown": "# Text"}))
+"""
+
+
+@pytest.mark.slow
+def test_a_check_ends_when_its_client_hangs_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over a real socket: the client is another process, which is killed while it waits."""
+    begun, ended = threading.Event(), threading.Event()
+    started: queue.Queue[tuple[uvicorn.Server, int]] = queue.Queue()
+
+    def check_document(markdown: str, *, gone: threading.Event, **options: Any) -> list[Verdict]:
+        begun.set()
+        if gone.wait(60):
+            ended.set()
+        return []
+
+    def run(http: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        started.put((http, sockets[0].getsockname()[1]))
+        asyncio.run(http.serve(sockets=sockets))
+
+    monkeypatch.setattr(checking, "check_document", check_document)
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    monkeypatch.setenv(TOKEN, SECRET)
+    thread = threading.Thread(target=serve, args=(0,))
+    thread.start()
+    http, port = started.get(timeout=30)
+    client = subprocess.Popen([sys.executable, "-c", CLIENT, f"http://127.0.0.1:{port}/mcp"], cwd=guards.ROOT)
+    try:
+        assert begun.wait(60)
+        assert not ended.is_set()
+        client.kill()
+        assert ended.wait(20)
+    finally:
+        client.kill()
+        client.wait()
+        http.should_exit = True
+        thread.join(30)
 
 
 def test_a_check_ends_when_its_call_is_cancelled() -> None:

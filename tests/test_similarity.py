@@ -77,7 +77,9 @@ def test_distances_of_rows_with_themselves_are_mirrored(rows: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rows", "period"), [(1000, 10), (1800, 14), (384, 3), (4096, 32)])
+@pytest.mark.parametrize(
+    ("rows", "period"), [(1000, 10), (1800, 14), (384, 3), pytest.param(4096, 32, marks=pytest.mark.full)]
+)
 def test_rows_far_out_do_not_move_the_centre(rows: int, period: int) -> None:
     x = draw(rows, 7)
     near = torch.arange(rows) % period > 0

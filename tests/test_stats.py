@@ -281,10 +281,15 @@ def test_betting_is_its_formula(values: list[float], risk: float, delta: float) 
 def test_the_bound_is_where_betting_begins_to_win(values: list[float], delta: float) -> None:
     losses = np.array(values)
     bound = upper_bound(losses, delta=delta)
-    assert losses.mean() <= bound <= 1
+    assert losses.min() <= bound <= 1
     if bound < 1:
         assert betting(losses, risk=bound + 1e-9, delta=delta) <= delta
         assert betting(losses, risk=bound - 1e-9, delta=delta) >= delta
+
+
+def test_a_bet_that_was_won_early_may_bound_below_the_mean() -> None:
+    losses = np.array([0.0] * 8 + [0.5, 1.0, 1.0])
+    assert losses[:8].mean() < upper_bound(losses, delta=0.2) < losses.mean()
 
 
 def test_more_losses_never_make_a_smaller_p() -> None:

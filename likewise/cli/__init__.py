@@ -17,12 +17,29 @@ import likewise
 from likewise.checks import EXTRAS, MissingPackage
 from likewise.cli.about import ABOUT_EXAMPLES, about
 from likewise.cli.attention import attention_app
-from likewise.cli.check import CHECK_EXAMPLES, check
+from likewise.cli.check import CHECK_EXAMPLES, READ_EXAMPLES, check, read
 from likewise.cli.cost import COST_EXAMPLES, COST_SETTINGS, show_cost
 from likewise.cli.depth import DEPTH_EXAMPLES, depth
 from likewise.cli.evaluate import EVALUATE_EXAMPLES, evaluate, small_evaluation
 from likewise.cli.exits import EXITS_EXAMPLES, exits
+from likewise.cli.gallery import (
+    CALIBRATE_EXAMPLES,
+    EMBED_EXAMPLES,
+    ENROL_EXAMPLES,
+    FORGET_EXAMPLES,
+    IDENTIFY_EXAMPLES,
+    UPGRADE_EXAMPLES,
+    VERIFY_EXAMPLES,
+    calibrate,
+    embed,
+    enrol,
+    forget,
+    identify,
+    upgrade,
+    verify,
+)
 from likewise.cli.mcp import MCP_EXAMPLES, mcp
+from likewise.cli.review import REVIEW_EXAMPLES, review
 from likewise.cli.terminal import Json, examples, progress_bar, small_images, verb
 from likewise.cli.train import TRAIN_EXAMPLES, small_training, train
 
@@ -85,8 +102,17 @@ app.command(epilog=examples("likewise tour", "likewise tour --out tour.html --op
 app.add_typer(attention_app, name="attention")
 app.command(epilog=ABOUT_EXAMPLES)(about)
 app.command(epilog=CHECK_EXAMPLES)(verb(check, page="annotate"))
+app.command(epilog=READ_EXAMPLES)(verb(read))
+app.command(epilog=REVIEW_EXAMPLES)(verb(review))
 app.command(epilog=TRAIN_EXAMPLES)(verb(train, small=small_training))
 app.command(epilog=EVALUATE_EXAMPLES)(verb(evaluate, page="out", small=small_evaluation))
+app.command(epilog=EMBED_EXAMPLES)(verb(embed))
+app.command(epilog=ENROL_EXAMPLES)(verb(enrol))
+app.command(epilog=VERIFY_EXAMPLES)(verb(verify))
+app.command(epilog=IDENTIFY_EXAMPLES)(verb(identify, page="out"))
+app.command(epilog=FORGET_EXAMPLES)(verb(forget))
+app.command(epilog=CALIBRATE_EXAMPLES)(verb(calibrate, page="out"))
+app.command(epilog=UPGRADE_EXAMPLES)(verb(upgrade))
 app.command(epilog=DEPTH_EXAMPLES)(verb(depth, page="out", small=small_images))
 app.command(epilog=EXITS_EXAMPLES)(verb(exits, page="out", small=small_images))
 app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(verb(show_cost))

@@ -54,7 +54,7 @@ def attention(
     if context.invoked_subcommand is not None:
         _refuse_lost_options(context)
         return
-    from likewise.attention import compare_random
+    from likewise.attention.comparison import compare_random
 
     with progress_bar() as progress:
         result = compare_random(
@@ -122,7 +122,7 @@ def diagnose_heads(
     """Say of every head what replacing softmax by features costs, and which map to take, if any."""
     from likewise.attention.diagnosing import diagnose_file
     from likewise.files import require_place, write_whole
-    from likewise.reports import diagnosis_picture
+    from likewise.reports.diagnosis import diagnosis_picture
 
     if picture is not None:
         require_place("attention diagnose", picture)

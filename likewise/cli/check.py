@@ -1,9 +1,9 @@
-"""`likewise check`: the claims of files, each with its verdict; the exit code says whether all are as expected."""
+"""`likewise check` and `likewise read`: claims and formulas of files; the exit code is the worst verdict."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,14 +13,18 @@ from likewise.cli.terminal import Json, examples, progress_bar
 if TYPE_CHECKING:
     from likewise.claims.stated import Stated
     from likewise.claims.verdict import Verdict
+    from likewise.reading import Answer
 
+LABELS = ("who", "noticed", "row", "note")
 CHECK_EXAMPLES = examples(
     "likewise check answer.md",
     "likewise check docs/claims.md claims.yaml likewise.attention",
     "likewise check answer.md --annotate answer.html",
+    "likewise check answer.md --read formulas --strict",
     "likewise check answer.md --sarif --budget 5s",
     "likewise check --catalogue",
 )
+READ_EXAMPLES = examples("likewise read answer.md", "likewise read answer.md --json")
 
 
 def check(
@@ -42,49 +46,140 @@ def check(
         Path | None, typer.Option(metavar="PAGE", help="Write the file as HTML, with verdicts.")
     ] = None,
     catalogue: Annotated[bool, typer.Option("--catalogue", help="Check 188 statements of five transcripts.")] = False,
+    read: Annotated[
+        Literal["formulas"] | None, typer.Option(help="Read formulas also where a file has claim fences.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 3 if a formula is undecided or not read.")
+    ] = False,
 ) -> None:
     """Check the claims of files: holds, refuted with a counterexample, inconclusive with the reason, or malformed.
 
+    A text without claim fences is read for its formulas, as people write them in Markdown and LaTeX.
+
     Exit code 0: all hold, or are as expected; 1: some refuted or not as expected; 2: wrong usage, or a malformed claim;
-    3: some inconclusive, or nothing to check. Malformed counts before refuted, refuted before inconclusive.
+    3: some inconclusive, or nothing to check. Malformed counts before refuted, refuted before inconclusive. A formula
+    that is undecided or not read gives 3 only with --strict.
     """
     _require_options(files, as_json=as_json, as_sarif=as_sarif, annotate=annotate, catalogue=catalogue)
     seconds = _seconds(budget)
     from likewise.claims.checking import check_claims
-    from likewise.claims.documents import claims_at, markdown_claims, text_at
+    from likewise.claims.documents import markdown_claims, text_at
     from likewise.claims.stated import or_nothing
     from likewise.programs.rows import catalogue_claims
 
     text = text_at(files[0]) if annotate else ""
+    answers: list[tuple[str, Answer]] = []
     if annotate:
         stated = or_nothing(markdown_claims(text, file=files[0]), files[0])
+    elif catalogue:
+        stated = catalogue_claims()
     else:
-        stated = catalogue_claims() if catalogue else [claim for file in files for claim in claims_at(file)]
+        stated, answers = _claims_and_formulas(files, formulas=read == "formulas")
     with progress_bar() as progress:
         verdicts = check_claims(stated, seed=seed, budget=seconds, allow_code=allow_code, progress=progress)
+    if answers:
+        from likewise.reading import check_answers
+        from likewise.reading.answers import BUDGET
+
+        with progress_bar() as progress:
+            found = check_answers(
+                [answer for _, answer in answers], seed=seed, budget=seconds or BUDGET, progress=progress
+            )
+        answers = [(file, answer) for (file, _), answer in zip(answers, found, strict=True)]
     if annotate is not None:
         from likewise.files import write_whole
-        from likewise.review import annotated
+        from likewise.review import page, review_of
 
-        write_whole(annotate, annotated(text, stated, verdicts, title=Path(files[0]).name))
+        write_whole(annotate, page(review_of(text, stated, verdicts, name=Path(files[0]).name)))
     if as_json:
-        print(json.dumps(_plain(stated, verdicts, catalogue)))
+        print(json.dumps(_plain(stated, verdicts, catalogue, answers)))
     elif as_sarif:
         from likewise.claims.sarif import sarif
 
-        print(json.dumps(sarif(stated, verdicts)))
+        pairs = [pair for file, answer in answers for pair in answer.as_claims(file)]
+        print(json.dumps(sarif([*stated, *(one for one, _ in pairs)], [*verdicts, *(other for _, other in pairs)])))
     else:
-        from likewise.cli.verdicts import show_catalogue, show_verdicts
+        from likewise.cli.verdicts import show_answer, show_catalogue, show_verdicts
 
-        (show_catalogue if catalogue else show_verdicts)(stated, verdicts)
-    raise typer.Exit(exit_code(verdicts))
+        if stated:
+            (show_catalogue if catalogue else show_verdicts)(stated, verdicts)
+        for file, answer in answers:
+            show_answer(file, answer)
+    raise typer.Exit(_worst_code(verdicts, [answer for _, answer in answers], strict))
+
+
+def read(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Markdown or text, or - for standard input.")],
+    as_json: Json = False,
+) -> None:
+    """Read the formulas of an answer as claims, with the lines that bind each name, and check nothing."""
+    from likewise.claims.documents import text_at
+    from likewise.cli.verdicts import show_readings
+
+    answer = _answer(file, text_at(file))
+    if as_json:
+        print(json.dumps(answer.to_json()))
+    else:
+        show_readings(file, answer)
+
+
+def _answer(file: str, text: str) -> "Answer":
+    """The formulas of a text; a sidecar beside the file says who speaks."""
+    from likewise.reading import read_answer
+    from likewise.reading.speakers import speakers_of
+
+    path = Path(file)
+    return read_answer(text, turns=speakers_of(path.with_name(f"{path.stem}.speakers.yaml"), text))
+
+
+def _claims_and_formulas(files: list[str], *, formulas: bool) -> "tuple[list[Stated], list[tuple[str, Answer]]]":
+    """Claims of every file; formulas of texts that have no claim, or of all texts if they are asked for."""
+    from likewise.claims.documents import claims_at, markdown_claims, text_at
+    from likewise.claims.stated import or_nothing
+
+    stated: list[Stated] = []
+    answers = []
+    for file in files:
+        readable = Path(file).is_file() and Path(file).suffix.lower() in (".md", ".markdown", ".txt")
+        if file != "-" and not readable:
+            stated += claims_at(file)
+            continue
+        text = text_at(file)
+        claims = markdown_claims(text, file=file)
+        answer = _answer(file, text) if formulas or not claims else None
+        if answer is not None and answer.counts["statements"]:
+            answers.append((file, answer))
+            stated += claims
+        else:
+            stated += or_nothing(claims, file)
+    return stated, answers
+
+
+def _worst_code(verdicts: "Sequence[Verdict]", answers: "Sequence[Answer]", strict: bool) -> int:
+    """The exit code of claims and formulas together."""
+    from likewise.claims.verdict import OUTCOMES, worst
+
+    found = [worst(verdicts)] if verdicts or not answers else []
+    for answer in answers:
+        counts = answer.counts
+        if counts["refuted"]:
+            found.append("fails")
+        elif strict and counts["decided"] < counts["statements"]:
+            found.append("open")
+        else:
+            found.append("passes")
+    return CODES[min(found, key=OUTCOMES.index)]
+
+
+CODES = {"passes": 0, "fails": 1, "malformed": 2, "open": 3}
 
 
 def exit_code(verdicts: "Sequence[Verdict]") -> int:
     """0 all pass, 1 some fail, 2 some are malformed, 3 some stay open or there are none."""
     from likewise.claims.verdict import worst
 
-    return {"passes": 0, "fails": 1, "malformed": 2, "open": 3}[worst(verdicts)]
+    return CODES[worst(verdicts)]
 
 
 def _require_options(
@@ -97,7 +192,7 @@ def _require_options(
 
         one = len(files) == 1 and (files[0] == "-" or Path(files[0]).suffix.lower() in (".md", ".markdown"))
         require(one, "check", "--annotate", "have one Markdown file", " ".join(files) or "none")
-        require_package("check --annotate", "jinja2")
+        require_package("check --annotate", "latex2mathml", "jinja2")
         require_place("check --annotate", annotate)
 
 
@@ -113,14 +208,30 @@ def _seconds(budget: str | None) -> float | None:
     return seconds
 
 
-def _plain(stated: "list[Stated]", verdicts: "list[Verdict]", catalogue: bool) -> Any:
+def _plain(
+    stated: "list[Stated]", verdicts: "list[Verdict]", catalogue: bool, answers: "list[tuple[str, Answer]]"
+) -> Any:
     from likewise.claims.verdict import SCHEMA, worst
+    from likewise.review.reviewing import totals
 
-    listed = [{**verdict.to_json(), "file": claim.file} for claim, verdict in zip(stated, verdicts, strict=True)]
-    plain = {"schema": SCHEMA, "outcome": worst(verdicts), "verdicts": listed}
-    if not catalogue:
+    listed = [
+        {**verdict.to_json(), "file": claim.file, **{name: claim.labels.get(name, "") for name in LABELS}}
+        for claim, verdict in zip(stated, verdicts, strict=True)
+    ]
+    counted = totals(stated, verdicts)
+    plain = {"schema": SCHEMA, "outcome": worst(verdicts), "verdicts": listed, "claims": counted}
+    if answers:
+        plain["answers"] = [{"file": file, **answer.to_json()} for file, answer in answers]
+        if any(answer.counts["refuted"] for _, answer in answers):
+            plain["outcome"] = worst(verdicts) if worst(verdicts) == "malformed" else "fails"
+        elif not verdicts:
+            plain["outcome"] = "passes"
+    from likewise.programs import rows
+
+    found = rows.rows(stated, verdicts)
+    if not found:
         return plain
-    from likewise.programs.rows import rows, totals
-
-    found = rows(stated, verdicts)
-    return {**plain, "totals": totals(found), "rows": [row.to_json() for row in found]}
+    summed = rows.totals(found)
+    if not catalogue:
+        del summed["listed"]
+    return {**plain, "totals": summed, "rows": [row.to_json() for row in found]}

@@ -14,7 +14,8 @@ from likewise.files import function_of
 from likewise.text import aligned
 
 if TYPE_CHECKING:
-    from likewise.cost import Cost, Growth, Step
+    from likewise.cost import Cost
+    from likewise.cost.growth import Growth, Step
     from likewise.programs.networks import Segment
 
 QUANTITIES = {  # each with its title and its unit

@@ -45,7 +45,7 @@ def depth(
     A function of a file is plain code of yours and runs with all your rights; it returns a module that gives logits, or
     the module and a likewise.data.Preparation. Options --again and --checkpoints may be given several times.
     """
-    from likewise.difficulty import write_depth
+    from likewise.difficulty.export import write_depth
     from likewise.difficulty.study import DepthJob, run_depth_job
     from likewise.files import require_place, write_whole
 
@@ -73,7 +73,7 @@ def depth(
     if csv is not None:
         write_depth(study.found, csv)
     if out is not None:
-        from likewise.reports import depth_page
+        from likewise.reports.difficulty import depth_page
 
         write_whole(out, depth_page(study))
     if as_json:

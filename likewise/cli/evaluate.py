@@ -15,7 +15,9 @@ from likewise.cli.train import STOPPED, interruptible
 from likewise.text import aligned
 
 if TYPE_CHECKING:
-    from likewise.evaluation import Evaluation, EvaluationResult, Table
+    from likewise.evaluation import Table
+    from likewise.evaluation.jobs import EvaluationResult
+    from likewise.evaluation.results import Evaluation
 
 EVALUATE_EXAMPLES = examples(
     "likewise evaluate model.safetensors faces/",
@@ -130,7 +132,8 @@ def _show(result: "EvaluationResult", out: Path | None, as_json: bool) -> None:
     found = result.evaluation
     if out is not None:
         from likewise.files import write_whole
-        from likewise.reports import evaluation_page, gather_facts
+        from likewise.reports.evaluation import evaluation_page
+        from likewise.reports.facts import gather_facts
 
         about = [("network", f"{result.saved.name}, {result.saved.hash[:12]}"), ("", gather_facts(()).day)]
         page = evaluation_page(found, result.examples, title=result.title, tables=result.tables, about=about)

@@ -56,7 +56,8 @@ def exits(
     """
     from likewise.exits.study import ExitJob, Plan, run_exit_job
     from likewise.files import require_place, write_whole
-    from likewise.reports import exits_json, exits_page, gather_facts
+    from likewise.reports.exits import exits_json, exits_page
+    from likewise.reports.facts import gather_facts
 
     require_package("exits", "jinja2")
     require_place("exits", out)

@@ -156,7 +156,7 @@ def held_up(clock: float, cpu: float, threads: int) -> str | None:
 
 def small_images(options: dict[str, Any]) -> bool:
     """Whether the data of a command is images that are small by their layout: digits, idx, CIFAR-10."""
-    from likewise.data import has_halves
+    from likewise.data.opening import has_halves
 
     data = options["data"]
     return (data == "digits" and not Path(data).exists()) or has_halves(Path(data))

@@ -16,7 +16,8 @@ from likewise.cli.versions import show_versions, versions_json
 
 if TYPE_CHECKING:
     from likewise.data import Skipped
-    from likewise.training import JobResult, Record
+    from likewise.training import Record
+    from likewise.training.jobs import JobResult
 
 SHOWN = 10  # skipped files that are listed; all of them are in the file beside the network
 STOPPED = 130  # as a shell says of Ctrl-C
@@ -46,7 +47,8 @@ def train(
     held_out: Annotated[
         float | None,
         typer.Option(
-            help="Part not trained on: of the images for a classifier (0.2 unless given), else of the identities."
+            help="Part not trained on, to measure by: of the images for a classifier (0.2 unless given), else of the "
+            "identities (0.1 unless given, of 20 or more). 0 trains on all."
         ),
     ] = None,
     fold: Annotated[int, typer.Option(min=0, help="Which such part, from 0; no two share an image.")] = 0,
@@ -100,7 +102,8 @@ def train(
     waits 30 seconds for the step (--shutdown-timeout) and ends with 1.
     """
     from likewise.metric import CollapseError
-    from likewise.training import Diverged, Interrupted, Job, joined_ranks, run_job
+    from likewise.training import Diverged, Interrupted, Job, run_job
+    from likewise.training.loop import joined_ranks
 
     job = Job(
         data=data,
@@ -210,7 +213,7 @@ def _size(text: str | None) -> tuple[int, int] | None:
 def _draw(records: "Sequence[Record]", title: str, out: Path) -> Path:
     """The learning curve beside a network."""
     from likewise.files import write_whole
-    from likewise.reports import learning_curve
+    from likewise.reports.learning import learning_curve
     from likewise.training import beside
 
     picture = beside(out, "svg")
@@ -261,7 +264,9 @@ def _measured(result: "JobResult", noun: str) -> str:
 
 def _show_failure(error: Exception, out: Path, *, drawn: bool) -> None:
     """Say why training failed, where its checkpoint stands, and draw the learning curve so far."""
-    from likewise.training import beside, read_records, unfinished
+    from likewise.training import beside
+    from likewise.training.checkpoints import read_records
+    from likewise.training.fitting import unfinished
 
     logs = [log for log in (beside(out, "head.jsonl"), beside(out, "jsonl")) if log.is_file()]
     if drawn and logs:

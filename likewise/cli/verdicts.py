@@ -11,6 +11,7 @@ from rich.text import Text
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
 from likewise.programs.rows import Row, rows, totals
+from likewise.reading import Answer, Statement
 from likewise.text import printable
 
 TOTALS = """\
@@ -51,6 +52,60 @@ def show_catalogue(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> Non
     for verdict in verdicts:
         if verdict.outcome != "passes":
             print(printable(f"not as expected: {verdict}"), file=sys.stderr)
+
+
+def show_answer(file: str, answer: Answer) -> None:
+    """One line for each formula that says something: place, verdict, what was read, why; then the counts."""
+    console = Console()
+    table = Table("place", "verdict", "formula", "read as", "detail", box=box.SIMPLE_HEAD, caption=counted(answer))
+    for each in answer.statements:
+        if not each.relation:
+            continue
+        cells = _formula_cells(each)
+        line = "  ".join([f"{file}:{each.line}:{each.column}", *cells[1:]]).rstrip()
+        colour = COLOURS.get(each.verdict or "", "dim")
+        _add(console, table, line, [text(cell, colour if place == 1 else "") for place, cell in enumerate(cells)])
+    if console.is_terminal:
+        console.print(table)
+    else:
+        print(printable(counted(answer)))
+
+
+def show_readings(file: str, answer: Answer) -> None:
+    """Every formula with its claim and the lines that bind its names, or why it was not read."""
+    for each in answer.statements:
+        if not each.relation:
+            continue
+        print(printable(f"{file}:{each.line}:{each.column}  {each.role}, {each.speaker}  {_one_line(each.source)}"))
+        for line in (each.claim or (f"not read: {each.refusal}" if each.refusal else "")).split("\n"):
+            if line:
+                print(printable(f"    {line}"))
+        for line in each.bindings:
+            print(printable(f"    # {line}"))
+    print(printable(counted(answer)))
+
+
+def counted(answer: Answer) -> str:
+    """The last line: how many formulas were read, and why others were not."""
+    counts = answer.counts
+    line = (
+        f"{counts['formulas']} formulas, {counts['statements']} statements: {counts['understood']} understood, "
+        f"{counts['claims']} claims, {counts['decided']} decided, {counts['refuted']} refuted"
+    )
+    refused = "; ".join(f"{count} {reason}" for reason, count in list(answer.refused.items())[:8])
+    return f"{line}. Not read: {refused}." if refused else f"{line}."
+
+
+def _formula_cells(each: Statement) -> list[str]:
+    claim = each.claim.replace("\n\n", " | ").replace("\n", "; ")
+    place = f"{each.line}:{each.column}"
+    detail = "; ".join(filter(None, [each.detail or each.refusal, *each.findings]))
+    return [place, each.verdict or each.role, _one_line(each.source), claim, detail]
+
+
+def _one_line(source: str) -> str:
+    flat = " ".join(source.split())
+    return flat if len(flat) <= 120 else f"{flat[:117]}..."
 
 
 def text(content: str, style: str = "") -> Text:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 from likewise.files import finite
 
 if TYPE_CHECKING:
-    from likewise.metric import Match, Versions
+    from likewise.metric import Versions
+    from likewise.metric.versions import Match
 
 NAMES = {
     "new": "v2-v2",

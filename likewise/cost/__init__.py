@@ -5,17 +5,13 @@ from likewise.checks import require_package
 
 require_package("likewise.cost", "torch")
 
-from likewise.cost.counting import Cost, Operation, cost
-from likewise.cost.growth import BreakEven, Growth, NotPolynomial, Step, break_even, cost_polynomial, cost_steps
+from likewise.cost.counting import Cost, cost
+from likewise.cost.growth import NotPolynomial, break_even, cost_polynomial, cost_steps
 from likewise.cost.operations import Uncounted
 
 __all__ = [
-    "BreakEven",
     "Cost",
-    "Growth",
     "NotPolynomial",
-    "Operation",
-    "Step",
     "Uncounted",
     "break_even",
     "cost",

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from likewise.checks import refuse, require, require_count
-from likewise.data import Batches, Examples, Preparation, in_order
+from likewise.data import Batches, Examples, Preparation
+from likewise.data.batches import in_order
 
 BATCH = 128
 

@@ -10,7 +10,8 @@ from jaxtyping import Float64, Int64
 from torch import Tensor, nn
 
 from likewise.checks import require
-from likewise.data import Examples, Halves, Preparation, held
+from likewise.data import Examples, Preparation, held
+from likewise.data.opening import Halves
 from likewise.difficulty.consistency import Consistency, Quadrants, depth_consistency, quadrants
 from likewise.difficulty.depth import plan_depth, prediction_depth
 from likewise.difficulty.labelled import Labelled, labelled

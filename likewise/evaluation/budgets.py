@@ -19,7 +19,8 @@ from likewise.evaluation.sweeps import Row, Table, row
 from likewise.files import finite
 from likewise.metric import CollapseError
 from likewise.networks import load_network
-from likewise.training import Diverged, Plan, Record, beside, checkpoint_settings, fit
+from likewise.training import Diverged, Plan, Record, beside, fit
+from likewise.training.checkpoints import checkpoint_settings
 
 WIDTHS = (64, 128, 256, 512)
 SHARES = (0.125, 0.25, 0.5, 1.0)

@@ -8,29 +8,21 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from likewise.checks import require, require_count
-from likewise.data import Examples, Origin, Preparation, Skipped
+from likewise.data import Examples, Preparation, Skipped
+from likewise.data.examples import Origin
 from likewise.evaluation.judging import Rates, judge, pair_distances_of, rates_and_curve, supported_far
 from likewise.evaluation.protocols import Everyone, Listed
 from likewise.evaluation.results import Evaluation, Histogram, Templates, Worst
 from likewise.evaluation.shifts import Mirror, shifted
-from likewise.metric import (
-    ClusterScores,
-    Roc,
-    Threshold,
-    bootstrap_threshold,
-    clopper_pearson,
-    cluster,
-    cluster_scores,
-    quantised,
-    restored,
-    survey,
-)
-from likewise.metric.rates import allowed, require_shown
-from likewise.metric.surveying import bin_width, binned
+from likewise.metric import bootstrap_threshold, clopper_pearson, quantised, restored
+from likewise.metric.cluster import ClusterScores, cluster, cluster_scores
+from likewise.metric.rates import Roc, Threshold, allowed, require_shown
+from likewise.metric.surveying import bin_width, binned, survey
 from likewise.networks import Network
 from likewise.progress import Progress, part, parts, silent
 from likewise.similarity import squared_distances
-from likewise.training import Embedded, embed_examples
+from likewise.training import embed_examples
+from likewise.training.embedding import Embedded
 
 BINS = 128  # of a histogram
 FINE = 16  # thresholds in each, at which the curve is known

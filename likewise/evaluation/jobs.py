@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from likewise.checks import require
-from likewise.data import Examples, is_lfw, lfw_protocol, open_examples, read_pairs
+from likewise.data import Examples, open_examples
+from likewise.data.lfw import lfw_protocol
+from likewise.data.opening import is_lfw
+from likewise.data.pair_lists import read_pairs
 from likewise.evaluation.budgets import held_out, plan_of, table5, table6
 from likewise.evaluation.evaluating import evaluate
 from likewise.evaluation.protocols import Everyone, Listed, lfw_pairs, own_pairs

@@ -8,9 +8,11 @@ from torch import Tensor
 
 from likewise.checks import require
 from likewise.evaluation.protocols import Everyone, Listed
-from likewise.metric import AllPairs, Fold, Roc, all_pairs, mean_and_error, verification
-from likewise.metric.rates import REFUSED, tightest
+from likewise.metric import Fold, all_pairs, verification
+from likewise.metric.all_pairs import AllPairs
+from likewise.metric.rates import REFUSED, Roc, tightest
 from likewise.metric.triplet import pair_distances
+from likewise.stats import mean_and_error
 
 FARS = (1e-3, 1e-2, 1e-1)  # the paper's, and what smaller sets can show
 

@@ -8,7 +8,9 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from likewise.checks import require, require_count
-from likewise.data import Examples, PairList, Protocol, pair_rows
+from likewise.data import Examples
+from likewise.data.lfw import Protocol, pair_rows
+from likewise.data.pair_lists import PairList
 
 MOST = 3000  # pairs of each kind that are drawn from a split for its accuracy
 

@@ -9,7 +9,9 @@ from torch import Tensor
 from likewise.data import Skipped
 from likewise.evaluation.judging import Rates
 from likewise.files import finite
-from likewise.metric import Bootstrapped, ClusterScores, Roc, Threshold
+from likewise.metric.bootstrap import Bootstrapped
+from likewise.metric.cluster import ClusterScores
+from likewise.metric.rates import Roc, Threshold
 
 UNIT = "squared Euclidean distance"
 

@@ -17,7 +17,7 @@ from likewise.evaluation.judging import Rates, judge, pair_distances_of, support
 from likewise.evaluation.protocols import Everyone, Listed
 from likewise.evaluation.shifts import Brightness, Cover, Gamma, Jpeg, Move, Resolution, Shift, Turn, shifted
 from likewise.files import finite
-from likewise.metric import shares_at
+from likewise.metric.surveying import shares_at
 from likewise.networks import Network
 from likewise.progress import Progress, part, parts, silent
 

@@ -15,23 +15,9 @@ from likewise.exits.criteria import (
     Patience,
     Policy,
     PredictedDepth,
-    Seen,
 )
-from likewise.exits.early import EarlyExit, Head
-from likewise.exits.evaluating import (
-    Answer,
-    DepthByExit,
-    Evaluation,
-    ExitCosts,
-    GroupRisk,
-    Point,
-    depth_by_exit,
-    evaluate_exits,
-    exit_costs,
-    exits_or_smaller,
-    pareto,
-    trade_off,
-)
+from likewise.exits.early import EarlyExit
+from likewise.exits.evaluating import depth_by_exit, evaluate_exits, exits_or_smaller, trade_off
 from likewise.exits.exporting import ExportedExits, export_exits
 from likewise.exits.fitting import (
     fit_class_means,
@@ -40,58 +26,32 @@ from likewise.exits.fitting import (
     fit_temperatures,
     train_exits,
 )
-from likewise.exits.observing import Loss, Observed, observe
-from likewise.exits.placement import Placement, suggest_placement
-from likewise.exits.risk import Controlled, Group, Method, Path, Step, common_path, control_risk, matched_path
-from likewise.exits.running import Always, Clocked, Compaction, Never, Outcome, Timings, clocked
-from likewise.exits.splits import Ledger, Role, Split, Splits, split_examples
-from likewise.exits.weights import SavedExits, load_exits, save_exits
+from likewise.exits.observing import Loss, observe
+from likewise.exits.placement import suggest_placement
+from likewise.exits.risk import Path, common_path, control_risk, matched_path
+from likewise.exits.running import clocked
+from likewise.exits.splits import split_examples
+from likewise.exits.weights import load_exits, save_exits
 
 __all__ = [
-    "Always",
-    "Answer",
     "ClassMeans",
-    "Clocked",
-    "Compaction",
-    "Controlled",
     "Criterion",
-    "DepthByExit",
     "EarlyExit",
     "Entropy",
-    "Evaluation",
-    "ExitCosts",
     "ExportedExits",
-    "Group",
-    "GroupRisk",
-    "Head",
-    "Ledger",
     "Loss",
     "Margin",
     "MaxProbability",
-    "Method",
     "Neighbours",
-    "Never",
-    "Observed",
-    "Outcome",
     "Path",
     "Patience",
-    "Placement",
-    "Point",
     "Policy",
     "PredictedDepth",
-    "Role",
-    "SavedExits",
-    "Seen",
-    "Split",
-    "Splits",
-    "Step",
-    "Timings",
     "clocked",
     "common_path",
     "control_risk",
     "depth_by_exit",
     "evaluate_exits",
-    "exit_costs",
     "exits_or_smaller",
     "export_exits",
     "fit_class_means",
@@ -101,7 +61,6 @@ __all__ = [
     "load_exits",
     "matched_path",
     "observe",
-    "pareto",
     "save_exits",
     "split_examples",
     "suggest_placement",

@@ -14,7 +14,8 @@ from likewise.exits.criteria import ClassMeans, Neighbours, PredictedDepth
 from likewise.exits.early import EarlyExit, evaluating
 from likewise.exits.observing import SIZE
 from likewise.exits.splits import Fed, Split
-from likewise.training import Feed, Keep, Record, Schedule, Trained, train
+from likewise.training import Feed, Keep, Record, Schedule, train
+from likewise.training.loop import Trained
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-3, 1e3
 

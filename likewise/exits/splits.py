@@ -11,7 +11,8 @@ from jaxtyping import Int64, Shaped
 from torch import Tensor
 
 from likewise.checks import refuse, require, require_choice, require_count
-from likewise.data import Batch, Batches, Examples, Preparation, Shuffled, in_order
+from likewise.data import Batch, Batches, Examples, Preparation
+from likewise.data.batches import Shuffled, in_order
 
 Role = Literal["train", "selection", "calibration", "test"]
 ROLES: tuple[Role, ...] = ("train", "selection", "calibration", "test")

@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from likewise.checks import require, require_count
 from likewise.cost import cost
-from likewise.difficulty import Depths, Tap, prediction_depth
+from likewise.difficulty import prediction_depth
+from likewise.difficulty.results import Depths
+from likewise.difficulty.taps import Tap
 from likewise.exits.criteria import MaxProbability, Policy
 from likewise.exits.early import EarlyExit, chain_of, pooled
 from likewise.exits.evaluating import (
@@ -36,11 +38,13 @@ from likewise.exits.risk import Controlled, control_risk, matched_path
 from likewise.exits.running import Clocked, Timings, clocked
 from likewise.exits.splits import Split, Splits, split_examples
 from likewise.exits.weights import save_exits
-from likewise.networks import Network, Opened, build_classifier, open_classifier
+from likewise.networks import Network, build_classifier, open_classifier
+from likewise.networks.classifiers import Opened
 from likewise.networks.weights import weights_hash
 from likewise.progress import Progress, part, silent
 from likewise.stats import least_examples
-from likewise.training import Cosine, Keep, Logits, Record, train
+from likewise.training import Cosine, Keep, Record, train
+from likewise.training.objectives import Logits
 
 EVERY = 100  # steps between checkpoints
 SETTLED = (0.5, 0.9)  # of the training examples: where the groups of difficulty part

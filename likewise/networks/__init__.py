@@ -5,10 +5,9 @@ from likewise.checks import require_package
 
 require_package("likewise.networks", "torch")
 
-from likewise.networks.attends import Captured, Recorder, attentions, capture, with_attends
+from likewise.networks.attends import capture, with_attends
 from likewise.networks.classifiers import (
     Classifier,
-    Opened,
     build_classifier,
     load_classifier,
     open_classifier,
@@ -17,38 +16,22 @@ from likewise.networks.classifiers import (
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.inference import for_inference
 from likewise.networks.language import ByteModel
-from likewise.networks.resnet import (
-    Embedder,
-    embedder,
-    resnet8,
-    resnet14,
-    resnet20,
-    resnet32,
-    resnet50,
-    resnet56,
-)
-from likewise.networks.segments import Network, embedding_layer
+from likewise.networks.resnet import Embedder, resnet8, resnet14, resnet20, resnet32, resnet50, resnet56
+from likewise.networks.segments import Network
 from likewise.networks.transformer import Block
-from likewise.networks.vit import VisionTransformer, vit
+from likewise.networks.vit import vit
 from likewise.networks.weights import Saved, build_network, load_network, save_network
 
 __all__ = [
     "Block",
     "ByteModel",
-    "Captured",
     "Classifier",
     "Embedder",
     "Network",
-    "Opened",
-    "Recorder",
     "Saved",
-    "VisionTransformer",
-    "attentions",
     "build_classifier",
     "build_network",
     "capture",
-    "embedder",
-    "embedding_layer",
     "for_inference",
     "load_classifier",
     "load_network",

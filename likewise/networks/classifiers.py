@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from likewise.checks import require, require_choice
-from likewise.data import Examples, Halves, Preparation, find_halves, open_examples
+from likewise.data import Examples, Preparation, find_halves, open_examples
+from likewise.data.opening import Halves
 from likewise.files import function_of
 from likewise.networks.resnet import BODIES
 from likewise.networks.segments import Network

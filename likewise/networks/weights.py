@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 from likewise.checks import refuse, require, require_choice
-from likewise.data import Origin, Preparation
+from likewise.data import Preparation
+from likewise.data.examples import Origin
 from likewise.files import write_whole
 from likewise.networks.facenet import nn1, nn2, nn3, nn4, nns1, nns2
 from likewise.networks.resnet import BODIES, embedder

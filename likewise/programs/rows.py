@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from likewise.claims.documents import file_claims
-from likewise.claims.stated import Stated
+from likewise.claims.stated import UNNOTICED, Stated
 from likewise.claims.verdict import Verdict
 
 FOLDER = Path(__file__).parent / "catalogue"
-UNNOTICED = ("nobody", "not visibly flagged")
 ORDER = ("malformed", "inconclusive", "refuted", "holds")  # a row is what its worst claim is
-FIELDS = re.compile(r"^(row|who|noticed): *(\S.*?) *$", re.MULTILINE)
 WORDS = re.compile(r"^\*\*Row ([0-9]+)\.\*\* (.+?)(?=\n\n|\n```|\Z)", re.MULTILINE | re.DOTALL)
 LISTED = re.compile(r"^- row ([0-9]+): (.+)$", re.MULTILINE)
 
@@ -67,7 +65,7 @@ def rows(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> list[Row]:
     """The verdicts by row, in order; claims without a row are left out."""
     found: dict[int, list[tuple[dict[str, str], Verdict]]] = {}
     for claim, verdict in zip(stated, verdicts, strict=True):
-        fields = dict(FIELDS.findall(claim.text))  # also of a claim that is meant not to parse
+        fields = claim.labels  # also of a claim that is meant not to parse
         if fields.get("row", "").isdecimal():
             found.setdefault(int(fields["row"]), []).append((fields, verdict))
     return [_row(number, found[number]) for number in sorted(found)]

@@ -20,7 +20,7 @@ from likewise.text import percent
 if TYPE_CHECKING:
     from likewise.data import Examples
     from likewise.data.pictures import Pixels
-    from likewise.difficulty import Depths
+    from likewise.difficulty.results import Depths
     from likewise.difficulty.study import DepthStudy
 
 

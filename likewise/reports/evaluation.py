@@ -18,8 +18,9 @@ from likewise.text import percent, power, scientific, short
 
 if TYPE_CHECKING:
     from likewise.data import Examples
-    from likewise.evaluation import Evaluation, Histogram, Table, Worst
-    from likewise.metric import Roc
+    from likewise.evaluation import Table
+    from likewise.evaluation.results import Evaluation, Histogram, Worst
+    from likewise.metric.rates import Roc
 
 
 SIDE = 112  # pixels of a small picture

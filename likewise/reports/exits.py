@@ -10,8 +10,8 @@ from likewise.reports.facts import Facts
 from likewise.text import percent, seconds, short
 
 if TYPE_CHECKING:
-    from likewise.difficulty import Depths
-    from likewise.exits import Point
+    from likewise.difficulty.results import Depths
+    from likewise.exits.evaluating import Point
     from likewise.exits.study import ExitStudy, Settled
 
 

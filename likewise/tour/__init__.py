@@ -2,4 +2,6 @@
 
 from likewise.tour.tour import write_tour
 
-__all__ = ["write_tour"]
+__all__ = [
+    "write_tour",
+]

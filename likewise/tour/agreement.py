@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from likewise.attention import FeatureMap, Induced, LinearState, kernel_attention, linear_attention
+from likewise.attention import FeatureMap, LinearState, kernel_attention, linear_attention
+from likewise.attention.kernels import Induced
 
 QKV = tuple[Tensor, Tensor, Tensor]
 CHUNKS = (1, 7, 16, 1000)

@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from likewise.attention import Attend, FeatureMap, Fitted, Hyperbolic, Linear, Positive, Softmax, Structure, Taylor
-from likewise.networks import Captured
+from likewise.networks.attends import Captured
 
 BASELINE = "Positive"  # FAVOR+
 NOTHING, MEAN = "nothing beyond", "mean of V"

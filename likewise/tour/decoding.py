@@ -13,14 +13,13 @@ from likewise.attention import (
     Elu,
     Exponential,
     FeatureMap,
-    Induced,
     KeyValueCache,
     LinearState,
     Positive,
     kernel_attention,
     softmax_attention,
 )
-from likewise.attention.kernels import SimilarityKernel
+from likewise.attention.kernels import Induced, SimilarityKernel
 from likewise.progress import Progress, silent
 from likewise.tour.agreement import residual
 from likewise.tour.measuring import one_thread

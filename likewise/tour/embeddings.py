@@ -12,22 +12,16 @@ from jaxtyping import Float, Int64
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from likewise.data import Batch, Examples, Preparation, Stored, digits, examples
-from likewise.metric import (
-    ClusterScores,
-    IdentitySampler,
-    Match,
-    Versions,
-    all_pairs,
-    cluster,
-    cluster_scores,
-    compare_versions,
-    mean_and_error,
-)
+from likewise.data import Batch, Examples, Preparation, digits
+from likewise.data.examples import Stored, examples
+from likewise.metric import IdentitySampler, Versions, all_pairs, compare_versions
+from likewise.metric.cluster import ClusterScores, cluster, cluster_scores
+from likewise.metric.versions import Match
 from likewise.networks import Network
 from likewise.networks.segments import UnitLength, before_relu
 from likewise.progress import Progress, part, silent
 from likewise.similarity import squared_distances
+from likewise.stats import mean_and_error
 from likewise.tour.learning import seeded
 from likewise.training import Feed, Harmonic, Record, SemiHard, train
 from likewise.training.fitting import Later, layer_alone

@@ -14,7 +14,6 @@ from likewise.attention import (
     Fourier,
     Gaussian,
     Hyperbolic,
-    Induced,
     LinearState,
     Monomials,
     Positive,
@@ -26,6 +25,7 @@ from likewise.attention import (
     linear_attention,
     softmax_attention,
 )
+from likewise.attention.kernels import Induced
 from likewise.progress import Progress, part, silent
 from likewise.tour.agreement import QKV, Agreement, Check, agree, changed, residual
 from likewise.tour.measuring import one_thread

@@ -11,7 +11,8 @@ from torch import Generator, Tensor, nn
 
 from likewise.attention import Attend, diagnose, softmax_attention
 from likewise.checks import require
-from likewise.networks import Captured, capture, with_attends
+from likewise.networks import capture, with_attends
+from likewise.networks.attends import Captured
 from likewise.progress import Progress, part, silent
 from likewise.tour.combinations import BASELINE, NOTHING, WIDEST, combinations
 from likewise.tour.learning import Recipe, accuracy, bits_per_byte, digit_images, learn_images, learn_text, library_text

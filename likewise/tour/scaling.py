@@ -9,16 +9,8 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
-from likewise.attention import (
-    Elu,
-    Exponential,
-    Induced,
-    Positive,
-    kernel_attention,
-    linear_attention,
-    softmax_attention,
-)
-from likewise.attention.kernels import SimilarityKernel
+from likewise.attention import Elu, Exponential, Positive, kernel_attention, linear_attention, softmax_attention
+from likewise.attention.kernels import Induced, SimilarityKernel
 from likewise.progress import Progress, silent
 from likewise.tour.agreement import residual
 from likewise.tour.measuring import best_seconds, one_thread, peak_bytes

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from likewise.data import Preparation, digits
-from likewise.exits import Split, Splits, split_examples
+from likewise.exits import split_examples
+from likewise.exits.splits import Split, Splits
 from likewise.exits.study import ExitStudy, Plan, study_exits, train_classifier
 from likewise.networks import build_classifier
 from likewise.progress import Progress, part, silent

@@ -7,9 +7,12 @@ from likewise.claims import check_claims
 from likewise.claims.documents import file_claims
 from likewise.programs.rows import FOLDER, Row, catalogue_claims, listed, rows, totals, words
 from likewise.progress import Progress, part, silent
-from likewise.review import Attempt, attempts
+from likewise.review import MarkFile, Review, attempts, review
+from likewise.review.corrections import Attempt
+from likewise.review.marks import marks_beside
 
 COVARIANCE = FOLDER.parent / "answers" / "covariance.md"
+EXAMPLE = FOLDER.parent / "answers" / "linear_attention.md"
 ANSWER = 0.05  # of the time
 TOPICS = "abcdefghijkl"  # the catalogue's files by their first letter
 
@@ -41,3 +44,9 @@ def check_statements(*, topics: str = TOPICS, seed: int = 0, progress: Progress 
     found = rows(stated, verdicts)
     (chain,) = attempts(answer, judged)
     return Statements(tuple(found), totals(found), listed(), len(stated), tuple(chain), seed, words())
+
+
+def review_example(*, seed: int = 0) -> Review:
+    """The review of an answer, with marks, that repeats known mistakes: law, short map, cost, lost sign."""
+    marks = MarkFile(marks_beside(EXAMPLE)).read()
+    return review(EXAMPLE.read_text(encoding="utf-8"), marks, name=EXAMPLE.name, seed=seed)

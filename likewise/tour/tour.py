@@ -14,6 +14,7 @@ from likewise.page import render
 from likewise.progress import Progress, part, silent
 from likewise.reports import exits as exit_pages
 from likewise.reports.facts import Facts, gather_facts
+from likewise.review import page
 from likewise.tour import figures
 from likewise.tour.approximation import WIDTHS, Approximation, measure_approximation
 from likewise.tour.combinations import WIDEST
@@ -26,7 +27,7 @@ from likewise.tour.real_attention import HALF, LOSS, TOUR, RealAttention, measur
 from likewise.tour.real_attention import Plan as RealPlan
 from likewise.tour.scaling import LENGTHS, Scaling, measure_scaling
 from likewise.tour.settling import DigitsPlan, Settling, measure_settling
-from likewise.tour.statements import TOPICS, Statements, check_statements
+from likewise.tour.statements import TOPICS, Statements, check_statements, review_example
 
 Result = TypeVar("Result")
 
@@ -67,11 +68,13 @@ class Tour:
 
 
 def write_tour(path: Path, progress: Progress = silent, *, plan: Plan | None = None) -> Path:
-    """Measure everything and write the page to `path`; interrupted, it leaves the path as it was."""
+    """Measure everything, then write the page to `path` and a review beside it; interrupted, it writes neither."""
     require_package("write_tour", "jinja2", "sklearn")
     require_place("write_tour", path)
     tour = take_tour(progress, plan=plan)
-    return write_whole(path, render_tour(tour))
+    reviewed = path.with_name(f"{path.stem}-review.html")
+    write_whole(reviewed, page(review_example()))
+    return write_whole(path, render_tour(tour, reviewed=reviewed.name))
 
 
 def take_tour(progress: Progress = silent, *, plan: Plan | None = None) -> Tour:
@@ -122,12 +125,13 @@ def settling_figures(settling: Settling) -> dict[str, str]:
     }
 
 
-def render_tour(tour: Tour) -> str:
-    """The page."""
+def render_tour(tour: Tour, *, reviewed: str = "") -> str:
+    """The page; `reviewed` is the file beside it with the review of an answer, if there is one."""
     return render(
         "tour/templates/tour.html",
         {
             "tour": tour,
+            "reviewed": reviewed,
             "look": figures.look,
             "image_figure": figures.image_figure,
             "law_figure": figures.law_figure(tour.law),

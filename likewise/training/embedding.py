@@ -8,7 +8,8 @@ from torch import Tensor
 
 from likewise.checks import require_count
 from likewise.cost import Uncounted, cost
-from likewise.data import Batches, Examples, Preparation, Skipped, in_order
+from likewise.data import Batches, Examples, Preparation, Skipped
+from likewise.data.batches import in_order
 from likewise.networks import Network, for_inference
 from likewise.progress import Progress, silent
 

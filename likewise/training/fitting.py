@@ -9,20 +9,14 @@ from typing import Any, Literal, NamedTuple, Self
 from torch import Tensor, nn
 
 from likewise.checks import require, require_choice, require_count
-from likewise.data import Augmentation, Batch, Batches, Examples, Preparation, Shuffled
-from likewise.data.batches import Drawn
-from likewise.metric import CollapseGuard, IdentitySampler
+from likewise.data import Batch, Batches, Examples, Preparation
+from likewise.data.batches import Augmentation, Drawn, Shuffled
+from likewise.metric import IdentitySampler
+from likewise.metric.collapse import CollapseGuard
 from likewise.metric.triplet import require_margin
-from likewise.networks import (
-    Network,
-    Saved,
-    build_classifier,
-    build_network,
-    embedding_layer,
-    save_classifier,
-    save_network,
-)
+from likewise.networks import Network, Saved, build_classifier, build_network, save_classifier, save_network
 from likewise.networks.facenet import FaceNet
+from likewise.networks.segments import embedding_layer
 from likewise.training.checkpoints import Record, checkpoint_settings, remove_dead_parts, run_lock
 from likewise.training.loop import (
     AdaGrad,

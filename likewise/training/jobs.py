@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from likewise.checks import require
-from likewise.data import Examples, Skipped, has_halves, is_lfw, lfw_protocol, open_examples, open_halves
+from likewise.data import Examples, Skipped, open_examples, open_halves
+from likewise.data.lfw import lfw_protocol
+from likewise.data.opening import has_halves, is_lfw
 from likewise.metric import Versions, all_pairs
 from likewise.networks import Saved, load_network
 from likewise.progress import Progress, silent
@@ -27,6 +29,8 @@ from likewise.training.upgrading import (
 )
 
 STEPS, EMBEDDING_DIM, NETWORK, HELD_OUT = 1000, 128, "nns2", 0.2  # unless given
+SHARE = 0.1  # of the identities, not trained on where nothing else is left to measure VAL by ...
+ENOUGH = 20  # ... if there are so many
 FARS = 1e-3, 1e-2, 1e-1  # of VAL on held-out data: the smallest that three different pairs can show
 
 
@@ -40,7 +44,8 @@ class Job:
 
     data: as in `likewise.data.open_examples`. people: "all", a number (the first so many), or of LFW "view1" or
     "without-fold-3". held_out, fold: for a classifier, as in `likewise.data.open_halves`; for embeddings the share of
-    identities that is not trained on, none unless given. network, embedding_dim: those of `start` or `harmonic_with`
+    identities that is not trained on; unless given, a tenth where no other data is left over to measure by and
+    there are 20 identities or more; 0 trains on all. network, embedding_dim: those of `start` or `harmonic_with`
     unless given, else nns2 and 128. steps or epochs: 1000 steps unless given. harmonic_with: an older network, or a
     .npz of its vectors, with which new vectors must stay comparable. start: a network to begin with. head_steps: a
     quarter of the steps unless given, if there are both. compare: data of other identities, on which old and new
@@ -145,6 +150,9 @@ class Job:
             return Parts(train, whole.without(train.identities), "the identities that --people leaves out")
         if has_halves(Path(self.data)):
             return Parts(train, open_examples(self.data, split="test"), "the test half of the data set")
+        if self.held_out is None and len(train.identities) >= ENOUGH:
+            names = held_out_identities(train.identities, SHARE, self.fold)
+            return Parts(train.without(names), train.of(names), f"{SHARE:.0%} of the identities")
         return Parts(train, None, "nothing")
 
 

@@ -21,7 +21,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from likewise.checks import refuse, require, require_count
 from likewise.data import Batch, Skipped
 from likewise.data.batches import Drawn
-from likewise.metric import CollapseError, CollapseGuard
+from likewise.metric import CollapseError
+from likewise.metric.collapse import CollapseGuard
 from likewise.metric.sampler import share
 from likewise.metric.triplet import require_rows
 from likewise.networks.segments import require_finite

@@ -15,16 +15,9 @@ from torch.nn import functional
 
 from likewise.checks import require, require_choice, require_count
 from likewise.data import Batch
-from likewise.metric import (
-    Triplets,
-    batch_all_loss,
-    batch_hard,
-    collapse,
-    harmonic_loss,
-    negative_shares,
-    semi_hard_negatives,
-    triplet_loss,
-)
+from likewise.metric import Triplets, batch_all_loss, batch_hard, harmonic_loss, semi_hard_negatives, triplet_loss
+from likewise.metric.collapse import collapse
+from likewise.metric.mining import negative_shares
 
 MARGIN = 0.2  # of the shares in the log, so that runs with other margins compare
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from benchmarks import depth
-from likewise.difficulty import labelled, plan_depth, prediction_depth
+from likewise.difficulty import labelled, prediction_depth
+from likewise.difficulty.depth import plan_depth
 from likewise.networks import Network, resnet8
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from likewise.cost import BreakEven, NotPolynomial, Uncounted, break_even, cost, cost_polynomial, cost_steps
-from likewise.cost.growth import QUANTITIES, never_less, sign_changes, undominated
+from likewise.cost import NotPolynomial, Uncounted, break_even, cost, cost_polynomial, cost_steps
+from likewise.cost.growth import QUANTITIES, BreakEven, never_less, sign_changes, undominated
 from likewise.polynomial import Polynomial
 
 N, D, M = map(Polynomial.variable, "NDM")

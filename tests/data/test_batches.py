@@ -11,19 +11,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.data import (
-    Augmentation,
-    Batches,
-    Preparation,
-    Shuffled,
-    Stored,
-    digits,
-    examples,
-    folders,
-    held,
-    in_order,
-)
-from likewise.data.batches import PIECE
+from likewise.data import Batches, Preparation, digits, folders, held
+from likewise.data.batches import PIECE, Augmentation, Shuffled, in_order
+from likewise.data.examples import Stored, examples
 from tests.data.drawing import people
 
 DIGITS = Preparation((8, 8), channels=1)

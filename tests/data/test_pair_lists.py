@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from likewise.data import Pair, read_pairs
+from likewise.data.lfw import Pair
+from likewise.data.pair_lists import read_pairs
 from tests.data.drawing import face
 
 

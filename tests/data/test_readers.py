@@ -10,20 +10,10 @@ import numpy
 import pytest
 import torch
 
-from likewise.data import (
-    Examples,
-    Unreadable,
-    cifar10,
-    decode,
-    digits,
-    folders,
-    idx,
-    is_lfw,
-    lfw,
-    lfw_protocol,
-    open_examples,
-    pair_rows,
-)
+from likewise.data import Examples, Unreadable, decode, digits, folders, lfw, open_examples
+from likewise.data.arrays import cifar10, idx
+from likewise.data.lfw import lfw_protocol, pair_rows
+from likewise.data.opening import is_lfw
 from tests.data.drawing import archive, encoded, face, people, picture
 
 PEOPLE = {"Ann": 3, "Bo_Li": 1, "Cy": 2}

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.difficulty import QUADRANTS, Depths, depth_consistency, quadrants
+from likewise.difficulty.consistency import QUADRANTS, depth_consistency, quadrants
+from likewise.difficulty.results import Depths
 
 PROBES, CLASSES = 5, 3
 

@@ -10,15 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from likewise.difficulty import (
-    PredictionDepth,
-    Tap,
-    iteration_learned,
-    labelled,
-    last_run_start,
-    plan_depth,
-    prediction_depth,
-)
+from likewise.difficulty import labelled, prediction_depth
+from likewise.difficulty.depth import iteration_learned, last_run_start, plan_depth
+from likewise.difficulty.results import PredictionDepth
+from likewise.difficulty.taps import Tap
 from tests.difficulty import plain
 from tests.difficulty.conformance import Set
 from tests.difficulty.problems import CLASSES, TEST, TRAIN, examples, fitted, network

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from likewise.difficulty import PredictionDepth, depth_csv, depth_json, prediction_depth, read_depth, write_depth
+from likewise.difficulty import prediction_depth
+from likewise.difficulty.export import depth_csv, depth_json, read_depth, write_depth
+from likewise.difficulty.results import PredictionDepth
 from tests.difficulty.problems import TEST, TRAIN, examples, fitted
 
 

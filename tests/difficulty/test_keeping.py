@@ -10,8 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from likewise.difficulty import PredictionDepth, Tap, depth, plan, plan_depth, prediction_depth
+from likewise.difficulty import depth, plan, prediction_depth
 from likewise.difficulty.activations import OnDisk
+from likewise.difficulty.depth import plan_depth
+from likewise.difficulty.results import PredictionDepth
+from likewise.difficulty.taps import Tap
 from tests.difficulty.problems import TEST, TRAIN, examples, fitted
 
 DATA = examples(TRAIN, 5), examples(TEST, 6)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from likewise.data import Preparation, Stored, Unreadable, examples
+from likewise.data import Preparation, Unreadable
+from likewise.data.examples import Stored, examples
 from likewise.difficulty import labelled, prediction_depth
 from likewise.difficulty.labelled import Digest
 from tests.difficulty.problems import TEST, TRAIN, fitted

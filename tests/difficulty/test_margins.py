@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from likewise.difficulty import input_margin, output_margin
+from likewise.difficulty.traits import input_margin, output_margin
 from tests.difficulty.problems import examples, fitted
 from tests.tolerance import assert_close
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from likewise.difficulty import Tap, Taps
+from likewise.difficulty import Taps
+from likewise.difficulty.taps import Tap
 from likewise.networks import resnet8
 
 B = 3

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.difficulty import input_traits, labelled, rank_correlation
+from likewise.difficulty import labelled, rank_correlation
+from likewise.difficulty.traits import input_traits
 
 
 def plain_spearman(x: list[float], y: list[float]) -> float:

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.difficulty import sweep, vote
+from likewise.difficulty import sweep
+from likewise.difficulty.sweep import vote
 from tests.difficulty import plain
 
 rows = st.lists(st.lists(st.integers(0, 3), min_size=7, max_size=7), min_size=1, max_size=5)

@@ -4,7 +4,8 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-from likewise.data import Examples, Preparation, Stored, examples
+from likewise.data import Examples, Preparation
+from likewise.data.examples import Stored, examples
 from likewise.networks import Network
 
 SIDE = 12

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from likewise.data import Examples, digits
-from likewise.evaluation import Everyone, Table, held_out, judge, plan_of, share_of, table5, table6
+from likewise.evaluation import Table, judge
+from likewise.evaluation.budgets import held_out, plan_of, share_of, table5, table6
+from likewise.evaluation.protocols import Everyone
 from likewise.metric import CollapseError
 from likewise.networks import load_network
 from likewise.training import Plan, embed_examples, fit, harmony

@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from likewise.data import Examples, Pair, PairList, Preparation, folders, lfw, lfw_protocol, read_pairs
-from likewise.evaluation import Everyone, Listed, evaluate, judge, lfw_pairs, own_pairs
-from likewise.metric import FewImpostorsWarning, Roc, cluster, cluster_scores, quantised, template_distances
+from likewise.data import Examples, Preparation, folders, lfw
+from likewise.data.lfw import Pair, lfw_protocol
+from likewise.data.pair_lists import PairList, read_pairs
+from likewise.evaluation import evaluate, judge
+from likewise.evaluation.protocols import Everyone, Listed, lfw_pairs, own_pairs
+from likewise.metric import FewImpostorsWarning, quantised
+from likewise.metric.cluster import cluster, cluster_scores
+from likewise.metric.rates import Roc
+from likewise.metric.templates import template_distances
 from likewise.networks import build_network
 from likewise.similarity import squared_distances
 from tests.data.drawing import people

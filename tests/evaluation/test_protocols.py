@@ -10,9 +10,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.data import Examples, Pair, PairList, Protocol, Stored, examples
-from likewise.evaluation import Everyone, Listed, judge, lfw_pairs, own_pairs, supported_far
-from likewise.metric import mean_and_error, verification
+from likewise.data import Examples
+from likewise.data.examples import Stored, examples
+from likewise.data.lfw import Pair, Protocol
+from likewise.data.pair_lists import PairList
+from likewise.evaluation import judge
+from likewise.evaluation.judging import supported_far
+from likewise.evaluation.protocols import Everyone, Listed, lfw_pairs, own_pairs
+from likewise.metric import verification
+from likewise.stats import mean_and_error
 from tests.evaluation.faces import Looking, drawn_people, plain_vectors
 
 LABELS = st.lists(st.integers(0, 7), min_size=4, max_size=30).map(torch.tensor)

@@ -12,23 +12,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from likewise.data import Preparation
-from likewise.evaluation import (
-    Brightness,
-    Cover,
-    Everyone,
-    Gamma,
-    Jpeg,
-    Mirror,
-    Move,
-    Resolution,
-    Shift,
-    Turn,
-    judge,
-    robustness,
-    shifted,
-    table4,
-)
-from likewise.evaluation.sweeps import SHIFTS
+from likewise.evaluation import judge
+from likewise.evaluation.protocols import Everyone
+from likewise.evaluation.shifts import Brightness, Cover, Gamma, Jpeg, Mirror, Move, Resolution, Shift, Turn, shifted
+from likewise.evaluation.sweeps import SHIFTS, robustness, table4
 from tests.data.drawing import picture
 from tests.evaluation.faces import PREPARATION, Looking, drawn_people, plain_vectors
 

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from likewise.exits import (
     EarlyExit,
     MaxProbability,
-    Split,
     fit_class_means,
     fit_neighbours,
     fit_predicted_depth,
@@ -18,6 +17,7 @@ from likewise.exits import (
 )
 from likewise.exits.criteria import Seen
 from likewise.exits.fitting import ExitLoss, best_temperature
+from likewise.exits.splits import Split
 from likewise.networks import resnet8
 from likewise.training import Cosine
 from tests.exits.problems import CLASSES, linear, rows, small

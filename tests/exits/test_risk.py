@@ -10,19 +10,18 @@ from torch import Tensor
 from likewise.exits import (
     Entropy,
     MaxProbability,
-    Method,
-    Observed,
     Path,
     Patience,
     Policy,
     PredictedDepth,
-    Split,
     common_path,
     control_risk,
     matched_path,
     observe,
 )
-from likewise.exits.observing import LOSSES
+from likewise.exits.observing import LOSSES, Observed
+from likewise.exits.risk import Method
+from likewise.exits.splits import Split
 from tests.exits.problems import CLASSES, rows, small
 from tests.exits.rules import CRITERIA
 

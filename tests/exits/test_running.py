@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.exits import Always, EarlyExit, MaxProbability, Never, Outcome, Patience, Policy, Seen, Timings
-from likewise.exits.running import gathered
+from likewise.exits import EarlyExit, MaxProbability, Patience, Policy
+from likewise.exits.criteria import Seen
+from likewise.exits.running import Always, Never, Outcome, Timings, gathered
 from likewise.networks import resnet8, vit
 from tests.exits.problems import CLASSES, HEADS, linear, rows, small
 from tests.exits.rules import CRITERIA

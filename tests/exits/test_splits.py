@@ -6,8 +6,10 @@ import numpy
 import pytest
 import torch
 
-from likewise.data import Preparation, Stored, examples
-from likewise.exits import Ledger, Split, split_examples
+from likewise.data import Preparation
+from likewise.data.examples import Stored, examples
+from likewise.exits import split_examples
+from likewise.exits.splits import Ledger, Split
 
 
 def numbered(count: int, *, start: int = 0, role: str = "train") -> Split:

@@ -12,20 +12,17 @@ from torch import Tensor
 
 from likewise.exits import (
     EarlyExit,
-    ExitCosts,
     MaxProbability,
-    Observed,
     Path,
-    Point,
     Policy,
     clocked,
     depth_by_exit,
     evaluate_exits,
-    exit_costs,
     exits_or_smaller,
-    pareto,
     trade_off,
 )
+from likewise.exits.evaluating import ExitCosts, Point, exit_costs, pareto
+from likewise.exits.observing import Observed
 from likewise.networks import resnet8
 from tests.exits.problems import CLASSES, WIDTH, rows, small
 from tests.exits.rules import CRITERIA

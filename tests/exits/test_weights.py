@@ -13,14 +13,14 @@ from likewise.exits import (
     EarlyExit,
     ExportedExits,
     MaxProbability,
-    Never,
     Policy,
-    Split,
     export_exits,
     load_exits,
     save_exits,
     train_exits,
 )
+from likewise.exits.running import Never
+from likewise.exits.splits import Split
 from likewise.networks import build_classifier, resnet8
 from likewise.networks.weights import load_tensors, save_tensors, weights_hash
 from tests.exits.problems import Small, rows, small

@@ -12,8 +12,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from likewise.difficulty import Depths
-from likewise.exits import ExitCosts, Split, Splits, split_examples
+from likewise.difficulty.results import Depths
+from likewise.exits import split_examples
+from likewise.exits.evaluating import ExitCosts
+from likewise.exits.splits import Split, Splits
 from likewise.exits.study import ExitStudy, Plan, risk_name, spread, study_exits, train_classifier
 from likewise.reports.exits import exits_json, exits_page, outline
 from likewise.reports.facts import gather_facts

@@ -37,6 +37,7 @@ OPTIONS = 8
 EXEMPT = {  # every setting of a run is an option of its command, and options of all commands are added in one place
     "likewise/cli/terminal.py:run",
     "likewise/cli/train.py:train",
+    "likewise/cli/check.py:check",
     "likewise/cli/evaluate.py:evaluate",
     "likewise/cli/depth.py:depth",
     "likewise/cli/exits.py:exits",

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from likewise.exits import MaxProbability, Observed
+from likewise.exits import MaxProbability
+from likewise.exits.observing import Observed
 from studies import early_exit as study
 from studies.lfw import filled
 from tests.exits.problems import small
@@ -44,7 +45,7 @@ def test_a_pool_is_both_halves_in_one(seen: study.Seen) -> None:
     assert seen.pool.role == "calibration"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_promise_is_kept_and_a_thoughtless_choice_is_not(seen: study.Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     exits, pool = small(), seen.pool
     steps = study.matched_path(seen.selection).steps

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from likewise.data import Pair, pair_rows
-from likewise.metric import CollapseGuard
+from likewise.data.lfw import Pair, pair_rows
+from likewise.metric.collapse import CollapseGuard
 from studies import lfw as study
 from studies import lfw_questions as questions
 from studies.lfw_faces import CANVAS
@@ -102,7 +102,7 @@ def test_an_upgrade_is_compared_with_what_was_stored_and_with_a_control() -> Non
     assert [each.case for each in found] == cases
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_upgrade_starts_from_the_body_and_learns_the_old_space() -> None:
     some = data()
     start = questions.usual(some, 1)

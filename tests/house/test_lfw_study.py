@@ -8,8 +8,10 @@ import numpy
 import pytest
 import torch
 
-from likewise.data import Pair, Stored, examples
-from likewise.metric import mean_and_error, verification
+from likewise.data.examples import Stored, examples
+from likewise.data.lfw import Pair
+from likewise.metric import verification
+from likewise.stats import mean_and_error
 from studies import lfw as study
 from studies import lfw_faces, lfw_textures
 

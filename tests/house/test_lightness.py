@@ -20,7 +20,9 @@ def heavy_imports(statement: str) -> set[str]:
     return HEAVY & set(done.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["likewise", "likewise.cli", "likewise.claims", "likewise.pytest_plugin"])
+@pytest.mark.parametrize(
+    "module", ["likewise", "likewise.cli", "likewise.claims", "likewise.reading", "likewise.pytest_plugin"]
+)
 def test_import_loads_nothing_heavy(module: str) -> None:
     assert heavy_imports(f"import {module}") == set()
 

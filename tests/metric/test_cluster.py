@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.metric import cluster, cluster_scores
+from likewise.metric.cluster import cluster, cluster_scores
 from likewise.similarity import squared_distances
 
 labels_of_rows = st.integers(1, 15).flatmap(

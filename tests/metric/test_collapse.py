@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.metric import CollapseError, CollapseGuard, collapse
+from likewise.metric import CollapseError
+from likewise.metric.collapse import CollapseGuard, collapse
 from tests.metric.brute import batches
 from tests.tolerance import assert_close
 

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.mining_problem import BATCH_HARD, EASY_LIST, HARD_LIST, LOSS_MEAN, LOSS_SUM, SEMI_HARD_LIST
-from likewise.metric import batch_all_loss, batch_hard, negative_shares, semi_hard_negatives
+from likewise.metric import batch_all_loss, batch_hard, semi_hard_negatives
+from likewise.metric.mining import negative_shares
 from tests.metric.brute import all_triplets, exact_distances
 from tests.tolerance import assert_close
 

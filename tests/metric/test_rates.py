@@ -12,15 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.metric import (
-    FewImpostorsWarning,
-    all_pairs,
-    clopper_pearson,
-    mean_and_error,
-    threshold_for,
-    tightened,
-    verification,
-)
+from likewise.metric import FewImpostorsWarning, all_pairs, clopper_pearson, threshold_for, verification
+from likewise.metric.rates import tightened
+from likewise.stats import mean_and_error
 from tests.metric.brute import batches
 
 FARS = st.sampled_from([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.9])

@@ -9,16 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.metric import (
-    all_pairs,
-    bootstrap_threshold,
-    clopper_pearson,
-    quantised,
-    restored,
-    survey,
-    template_distances,
-    threshold_for,
-)
+from likewise.metric import all_pairs, bootstrap_threshold, clopper_pearson, quantised, restored, threshold_for
+from likewise.metric.surveying import survey
+from likewise.metric.templates import template_distances
 from tests.metric.brute import batches
 
 

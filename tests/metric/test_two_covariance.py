@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from likewise.metric import TwoCovariance, two_covariance
+from likewise.metric import two_covariance
+from likewise.metric.two_covariance import TwoCovariance
 
 
 def covariance(width: int, generator: torch.Generator) -> Tensor:

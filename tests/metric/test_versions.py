@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.metric import FewImpostorsWarning, Match, compare_versions, verification
-from likewise.metric.versions import dealt, distances, draw_pairs
+from likewise.metric import FewImpostorsWarning, compare_versions, verification
+from likewise.metric.versions import Match, dealt, distances, draw_pairs
 from tests.tolerance import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")

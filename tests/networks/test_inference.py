@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor, nn
 
-from likewise.networks import Network, embedder, for_inference, inference, nn4, nns2, resnet8, resnet50, vit
+from likewise.networks import Network, for_inference, inference, nn4, nns2, resnet8, resnet50, vit
 from likewise.networks.inception import ResponseNorm
 from likewise.networks.inference import ForwardConv, ForwardNorm
+from likewise.networks.resnet import embedder
 from tests.tolerance import assert_close
 
 LAYOUTS = [torch.contiguous_format, torch.channels_last]

@@ -9,7 +9,8 @@ import torch
 from torch import Generator, Tensor, nn
 
 from likewise.attention import Elu, Exponential, Kernel, Linear, Softmax, Structure, softmax_attention
-from likewise.networks import Block, ByteModel, Network, Recorder, attentions, capture, vit, with_attends
+from likewise.networks import Block, ByteModel, Network, capture, vit, with_attends
+from likewise.networks.attends import Recorder, attentions
 from tests.tolerance import assert_close
 
 B, C, H, T, K, LAYERS, CLASSES = 2, 3, 5, 11, 7, 3, 13

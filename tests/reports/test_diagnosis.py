@@ -10,8 +10,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from likewise.attention import Diagnosis, Elu, Positive, diagnose
+from likewise.attention import Elu, Positive, diagnose
 from likewise.attention.diagnosing import read_tensors
+from likewise.attention.diagnosis import Diagnosis
 from likewise.reports.diagnosis import SHADES, diagnosis_picture
 from tests.attention.drawing import Sizes, draw, seeded
 

@@ -11,9 +11,11 @@ import pytest
 import torch
 from PIL import Image
 
-from likewise.data import Stored, examples
-from likewise.evaluation import Histogram, Row, Table, Worst, evaluate
-from likewise.metric import Roc
+from likewise.data.examples import Stored, examples
+from likewise.evaluation import Table, evaluate
+from likewise.evaluation.results import Histogram, Worst
+from likewise.evaluation.sweeps import Row
+from likewise.metric.rates import Roc
 from likewise.reports.evaluation import evaluation_page, histogram_figure, roc_figure, small_picture
 from tests.evaluation.faces import PREPARATION, Looking, drawn_people
 

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from likewise.data import digits
-from likewise.metric import IdentitySampler, all_pairs, cluster_scores
+from likewise.metric import IdentitySampler, all_pairs
+from likewise.metric.cluster import cluster_scores
 from likewise.tour import embeddings
 from likewise.tour.embeddings import (
     UNSEEN,
@@ -145,7 +146,7 @@ def test_the_result_has_all_its_parts(made: Embeddings) -> None:
     assert abs(made.one_cluster - together) < 0.11  # which counts no image with itself
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_same_seed_gives_the_same_numbers(made: Embeddings) -> None:
     again = measure_embeddings(plan=replace(FEW, runs=1), seed=3)
     assert [row.vals[0] for row in again.upgrade] == [row.vals[0] for row in made.upgrade]

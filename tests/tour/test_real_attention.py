@@ -8,7 +8,8 @@ import torch
 from torch import Generator
 
 from likewise.attention import Exponential, Kernel, Positive, Structure, kernel_attention, softmax_attention
-from likewise.networks import ByteModel, Captured, capture
+from likewise.networks import ByteModel, capture
+from likewise.networks.attends import Captured
 from likewise.tour import combinations as offered
 from likewise.tour.combinations import BASELINE, MEAN, NOTHING, Mean, Window, combinations, linear
 from likewise.tour.learning import Recipe, bits_per_byte, digit_images, docstrings, learn_text, library_text
@@ -74,7 +75,7 @@ def test_foreign_and_undocumented_files_are_left_out(tmp_path: Path) -> None:
     assert docstrings("(") == ""
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_python_has_enough_to_say() -> None:
     text = library_text()
     assert min(len(text.train), len(text.test)) > 50_000
@@ -179,7 +180,7 @@ def test_exact_weights_over_everything_are_softmax(causal: bool) -> None:
     assert min(errors[0]) > min(errors[10]) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_same_seed_gives_the_same_numbers(small: RealAttention, tmp_path: Path) -> None:
     seen: list[float] = []
     again = measured(tmp_path, seen)

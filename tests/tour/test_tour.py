@@ -18,6 +18,7 @@ from likewise.tour.agreement import Check
 from likewise.tour.combinations import BASELINE
 from likewise.tour.figures import image_figure
 from likewise.tour.real_attention import Subject
+from likewise.tour.statements import review_example
 from likewise.tour.tour import Tour, render_tour, write_tour
 from tests.tour.stored import PATH, SMALL, encoded, measured_tour, shape, stored_tour
 
@@ -237,13 +238,25 @@ def test_everything_is_escaped(tour: Tour) -> None:
 
 
 def test_the_tour_is_written_where_it_was_asked_for(
-    tour: Tour, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tour: Tour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("likewise.tour.tour.take_tour", lambda progress, *, plan: tour)
     path = tmp_path / "page.html"
     assert write_tour(path) == path
-    assert path.read_text(encoding="utf-8") == text
-    assert list(tmp_path.iterdir()) == [path]
+    reviewed = tmp_path / "page-review.html"
+    assert path.read_text(encoding="utf-8") == render_tour(tour, reviewed=reviewed.name)
+    assert '<a href="page-review.html">the review</a>' in path.read_text(encoding="utf-8")
+    assert sorted(tmp_path.iterdir()) == [reviewed, path]
+    assert "4 are refuted" in reviewed.read_text(encoding="utf-8")
+
+
+def test_the_reviewed_answer_repeats_the_known_mistakes() -> None:
+    found = review_example()
+    wrong = {each.id for each in found.statements if each.refuted}
+    assert wrong == {"law", "short-map", "cost", "sign-lost"}
+    assert [each.line for each in found.disagreements] == [30]
+    assert found.lost == ()
+    assert (found.summary.whole.noticed, found.summary.whole.unnoticed) == (2, 2)
 
 
 @pytest.mark.slow

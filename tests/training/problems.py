@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from likewise.data import Augmentation, Batch, Batches, Preparation, Shuffled, digits
+from likewise.data import Batch, Batches, Preparation, digits
+from likewise.data.batches import Augmentation, Shuffled
 
 SEED = 3
 

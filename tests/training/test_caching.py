@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from likewise.networks import build_network
-from likewise.training import SemiHard, backward_in_chunks
+from likewise.training import SemiHard
+from likewise.training.caching import backward_in_chunks
 from tests.tolerance import assert_close
 from tests.training.problems import batch, small
 

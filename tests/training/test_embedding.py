@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from likewise.data import Preparation, Stored, examples
+from likewise.data import Preparation
+from likewise.data.examples import Stored, examples
 from likewise.networks import Network, build_network
 from likewise.training import embed_examples
 from likewise.training.embedding import MOST, USUAL, images_at_once

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from likewise.metric import CollapseError, CollapseGuard, harmonic_loss
+from likewise.metric import CollapseError, harmonic_loss
+from likewise.metric.collapse import CollapseGuard
 from likewise.training import Cosine, Harmonic, train
 from tests.tolerance import assert_close
 from tests.training.problems import batch, feed, small

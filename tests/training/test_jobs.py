@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import PIL.Image
 import pytest
 import torch
 
@@ -89,3 +90,22 @@ def test_what_is_not_given_follows_from_the_data() -> None:
     assert Job("digits", place).plan(some) == Plan()
     assert Job("digits", place, epochs=2.0, random=0).plan(some).steps == round(2 * 1797 / 300)
     assert Job("digits", place, epochs=1e-9).plan(some).steps == 1
+
+
+def test_a_tenth_of_many_identities_is_held_out_unless_all_are_wanted(tmp_path: Path) -> None:
+    folders = []
+    for person in range(20):
+        folders.append(tmp_path / "faces" / f"person{person:02}")
+        folders[-1].mkdir(parents=True)
+        for face in range(2):
+            PIL.Image.new("RGB", (12, 12), (10 * person, 90 * face, 40)).save(folders[-1] / f"{face}.png")
+    data = str(tmp_path / "faces")
+    parts = Job(data).open()
+    assert parts.held_out is not None
+    assert (len(parts.train.identities), len(parts.held_out.identities)) == (18, 2)
+    assert (set(parts.train.identities) & set(parts.held_out.identities), parts.how) == (set(), "10% of the identities")
+    assert Job(data, held_out=0.0).open().held_out is None
+    (tmp_path / "fewer").mkdir()
+    for folder in folders[:19]:
+        folder.rename(tmp_path / "fewer" / folder.name)
+    assert Job(str(tmp_path / "fewer")).open().held_out is None

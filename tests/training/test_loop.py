@@ -14,21 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from likewise.data import Preparation
-from likewise.training import (
-    AdaGrad,
-    Classes,
-    Cosine,
-    Diverged,
-    Keep,
-    Logits,
-    Record,
-    Schedule,
-    SemiHard,
-    Trained,
-    checkpoint_settings,
-    read_records,
-    train,
-)
+from likewise.training import AdaGrad, Classes, Cosine, Diverged, Keep, Record, Schedule, SemiHard, train
+from likewise.training.checkpoints import checkpoint_settings, read_records
+from likewise.training.loop import Trained
+from likewise.training.objectives import Logits
 from tests.house.guards import ROOT
 from tests.training.problems import batch, feed, small
 

@@ -8,9 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from likewise.data import Preparation, digits
-from likewise.networks import Saved, build_network, embedding_layer, load_network, save_network
-from likewise.training import Cosine, Fitted, Plan, SemiHard, Trained, beside, fit, read_records, train
+from likewise.networks import Saved, build_network, load_network, save_network
+from likewise.networks.segments import embedding_layer
+from likewise.training import Cosine, Fitted, Plan, SemiHard, beside, fit, train
+from likewise.training.checkpoints import read_records
 from likewise.training.fitting import Later, joined, layer_alone
+from likewise.training.loop import Trained
 from tests.training.problems import feed
 
 SOME = digits().take(range(90))

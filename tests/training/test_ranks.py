@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from likewise.data import Batch, Batches
 from likewise.networks import build_network
 from likewise.networks.weights import load_tensors
-from likewise.training import Classes, Cosine, Keep, RankRows, Ranks, SemiHard, loop, read_records, train
+from likewise.training import Classes, Cosine, Keep, SemiHard, loop, train
+from likewise.training.checkpoints import read_records
+from likewise.training.loop import RankRows, Ranks
 from tests.house.guards import ROOT
 from tests.tolerance import assert_close
 from tests.training.problems import feed, small
@@ -218,7 +220,7 @@ def test_processes_that_do_not_fit_together_are_refused(folder: Path) -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_torchrun_shares_the_work_of_the_command(tmp_path: Path) -> None:
     folder = Path(sys.executable).parent
     sizes = ["--steps", "2", "--identities", "3", "--faces", "2", "--random", "1", "--rate", "0.01"]

@@ -11,20 +11,8 @@ import torch
 from likewise.data import digits
 from likewise.metric import Versions, compare_versions
 from likewise.networks import Saved, load_network
-from likewise.training import (
-    Fitted,
-    Harmonic,
-    Plan,
-    StoredVectors,
-    compare_fitted,
-    embed_examples,
-    fit,
-    harmony,
-    old_vectors,
-    old_width,
-    open_older,
-    unseen,
-)
+from likewise.training import Fitted, Harmonic, Plan, compare_fitted, embed_examples, fit, harmony, open_older, unseen
+from likewise.training.upgrading import StoredVectors, old_vectors, old_width
 
 pytestmark = pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 WHOLE = digits().take(range(300))
