@@ -134,7 +134,7 @@ def _attend(
     else:
         chosen = features if direct is None or transformed else direct
         out = _attend_in_torch(chosen, q, k, v, structure, within, chunk_size)
-    if direct is None or transformed:
+    if direct is None or transformed or out.numel() == 0:
         return out
     lost = _without_output(out, structure, k.shape[2])
     if not lost.any():
