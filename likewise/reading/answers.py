@@ -17,13 +17,13 @@ from likewise.claims.language.limits import DOCUMENT
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unbounded, Unparsed
 from likewise.claims.stated import Stated
-from likewise.claims.verdict import SCHEMA, Verdict, VerdictName
+from likewise.claims.verdict import SCHEMA, Undecided, Verdict, VerdictName
 from likewise.progress import Progress, silent
 from likewise.reading.expressions import Node
 from likewise.reading.links import CONDITION, EQUATION, Reading, defines, readings
 from likewise.reading.scope import Scope, heads, scope_of
 from likewise.reading.segments import Formula, Turn, formulas
-from likewise.reading.statements import Said, parsed, statements
+from likewise.reading.statements import Said, is_range, parsed, statements
 
 BUDGET = 2.0  # seconds for one claim
 UNKNOWN = "unknown"
@@ -176,18 +176,41 @@ def check_answers(
     gone: threading.Event | None = None,
 ) -> list[Answer]:
     """Decide the statements of several answers at once; equal claims are asked about once."""
-    texts: dict[str, int] = {}
-    for answer in answers:
-        for statement in answer.statements:
-            for reading in statement.readings:
-                for claim in reading.claims:
-                    texts.setdefault(claim, len(texts))
-    stated = [Stated(f"r{number}", claim) for claim, number in texts.items()]
+    read = [reading for answer in answers for statement in answer.statements for reading in statement.readings]
+    texts = dict.fromkeys(claim for reading in read for claim in reading.claims)
+    plain = dict.fromkeys(claim for reading in read if reading.plain for claim in reading.claims)
+    verdicts = {claim: verdict for claim in plain if (verdict := numbers(claim, budget)) is not None}
+    asked = [claim for claim in texts if claim not in verdicts]
+    stated = [Stated(f"r{number}", claim) for number, claim in enumerate(asked)]
     found = check_claims(stated, seed=seed, budget=budget, progress=progress, seconds=seconds, gone=gone)
-    verdicts = {claim: found[number] for claim, number in texts.items()}
+    verdicts |= dict(zip(asked, found, strict=True))
     return [
         replace(answer, statements=tuple(_judged(each, verdicts) for each in answer.statements)) for answer in answers
     ]
+
+
+def numbers(claim: str, budget: float) -> Verdict | None:
+    """The verdict on a claim between fractions, by the same engines and judge without a worker process."""
+    from likewise.claims.engines import decide
+
+    try:
+        parsed = parse(claim, id="claim")
+        found = decide(replace(parsed, seed=0, budget=budget))
+    except (Unparsed, Unbounded, Undecided):
+        return None
+    if found.engine != "arithmetic":
+        return None
+    return Verdict(
+        "claim",
+        found.verdict,
+        found.grade,
+        found.detail,
+        engine=found.engine,
+        witness=found.witness,
+        statement=parsed.statement,
+        numbers=found.numbers,
+        budget=budget,
+    )
 
 
 def _statement(said: Said, scope: Scope, all_said: Sequence[Said], turns: tuple[Turn, ...]) -> Statement:
@@ -196,6 +219,8 @@ def _statement(said: Said, scope: Scope, all_said: Sequence[Said], turns: tuple[
     if not said.relations:
         return Statement(*place, "term", speaker, relation=False)
     role = "given" if speaker == "user" else said.role
+    if is_range(said):
+        return Statement(*place, "declaration", speaker)
     if role in ("given", "hypothesis", "question"):
         return Statement(*place, role, speaker)
     found = readings(said, scope, all_said[: said.number])

@@ -145,7 +145,7 @@ class Parser:
         factors, joined = [self.factor()], []
         slashed = False
         while (token := self.peek()) is not None:
-            if self.at("·", "×", "*", "⊙"):
+            if self.at("·", "×", "*", "⊙", "⊗"):
                 joined.append(self.take().text)
                 factors.append(self.signed())
                 slashed = False
@@ -597,6 +597,37 @@ def _quantity(node: Node) -> bool:
 
 def _shown(token: Token) -> str:
     return {"other": token.text, "macro": f"\\{token.text}"}.get(token.kind, token.text or token.kind)
+
+
+def features(node: Node) -> Node | None:
+    r"""`[a(w_1), \dots, a(w_R), b(w_1), \dots, b(w_R)]` as one of its R parts, or nothing if it is no such list.
+
+    The parts of the result are a(w) and b(w), its text is R and `joined` are the numbered names.
+    """
+    bodies: list[Node] = []
+    last, numbered = "", set()
+    parts = list(node.parts)
+    while parts:
+        if len(parts) < 3 or parts[1].kind != "dots":
+            return None
+        first, final, parts = parts[0], parts[2], parts[3:]
+        ends = {part.parts[1].text for part in final.walk() if part.kind == "index" and len(part.parts) == 2}
+        if len(ends) != 1 or (last and {last} != ends):
+            return None
+        last = ends.pop()
+        one, other = _numbered(first, "1"), _numbered(final, last)
+        if one != other or one == first:
+            return None
+        numbered |= {part.text for part in final.walk() if part.kind == "index"}
+        bodies.append(one)
+    return Node("features", tuple(bodies), last, tuple(sorted(numbered))) if bodies else None
+
+
+def _numbered(node: Node, number: str) -> Node:
+    return rewritten(
+        node,
+        lambda part: part.parts[0] if part.kind == "index" and len(part.parts) == 2 and part.parts[1].text == number else None,
+    )
 
 
 Rewrite = Callable[[Node], Node | None]

@@ -138,7 +138,7 @@ LETTERS = {
     "Ψ": "Psi",
     "Ω": "Omega",
 }
-SIGNS = {"cdot": "·", "times": "×", "ast": "*", "div": "/", "odot": "⊙", "circ": "°", "top": "⊤", "|": "‖", "Vert": "‖"}
+SIGNS = {"cdot": "·", "times": "×", "ast": "*", "div": "/", "odot": "⊙", "otimes": "⊗", "circ": "°", "top": "⊤", "|": "‖", "Vert": "‖"}
 SIGNS |= {"lVert": "‖", "rVert": "‖", "vert": "|", "lvert": "|", "rvert": "|", "pm": "±", "mp": "±", "%": "%"}
 SIGNS |= {"{": "{", "}": "}", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "intercal": "⊤", "colon": ":"}
 SIGNS |= {"langle": "⟨", "rangle": "⟩", "prime": "'", "mid": "|", "$": "$", "lbrace": "{", "rbrace": "}"}
@@ -277,6 +277,7 @@ SPOKEN = FUNCTIONS | {
     "mod",
     "Attention",
 }
+WORD = 5  # letters in a row that are a word, although nothing marks them as one
 NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\{,\}\d{3})+|\d+(?:\.\d+)?|\.\d+")
 LETTER_RUN = re.compile(r"[A-Za-z]+")
 
@@ -501,6 +502,8 @@ def _characters(text: str, spaced: bool) -> list[Token]:
             run = letters[0]
             if run in SPOKEN:
                 found.append(Token("name", run, style="function" if run in FUNCTIONS else "", spaced=before))
+            elif len(run) >= WORD and re.search("[aeiou]", run[1:]) and list(run) != sorted(run):
+                found.append(Token("word", run, spaced=before))  # "Total" is a word, not a product of five names
             else:
                 found += [Token("name", letter, spaced=before and place == 0) for place, letter in enumerate(run)]
             place = letters.end()

@@ -4,20 +4,22 @@ A link with two possible readings (a printed decimal that is rounded or cut, 3 1
 cent) becomes several claims; they must agree.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from likewise.reading.expressions import Node, number, rewritten, value
+from likewise.reading.expressions import ELEMENTARY, Node, number, rewritten, value
 from likewise.reading.latex import Unread
 from likewise.reading.scope import Binding, Scope
 from likewise.reading.statements import COMPARISONS, REMAINDER, SCALE, Said
-from likewise.reading.writing import Draft, Writer, decimals, free_index
+from likewise.reading.writing import Draft, Writer, all_names, decimals, free_index
 
 EQUATION = "an equation between names that nothing binds"
 CONDITION = "an inequality between names that nothing binds"
 OTHERWISE = re.compile(r"\W*\b(?:or|either|when|if|case|other|another|alternatively|for)\b", re.I)
+DIGITS = 60  # of a number that is decided without a worker process
 NEAR = Fraction(1, 20)  # an "about" that is further off than this, relative to the printed number, is wrong
 
 
@@ -32,6 +34,7 @@ class Reading:
     open: tuple[str, ...] = ()  # why a refutation would not count: names that nothing binds, conditions left out
     notes: tuple[str, ...] = field(default=(), compare=False)
     trivial: bool = False  # a definition repeated
+    plain: bool = False  # between fractions of bounded size: no worker process is needed
 
 
 def readings(said: Said, scope: Scope, earlier: Sequence[Said]) -> list[Reading]:
@@ -140,7 +143,14 @@ def _closed(said: Said, scope: Scope, place: int, relation: str, left: Node, rig
         tuple(dict.fromkeys(_claim(draft, text) for text in texts)),
         bindings=tuple(draft.bindings.values()),
         notes=tuple(draft.notes),
+        plain=all(short(side) for side in (left, right)),
     )
+
+
+def short(side: Node) -> bool:
+    """Whether a side is a fraction of few digits, so that no step of its arithmetic is long."""
+    found = value(side)
+    return found is not None and max(abs(found.numerator), found.denominator) < 10**DIGITS
 
 
 def _bare_share(side: Node) -> bool:
@@ -241,6 +251,9 @@ def _running_total(said: Said, place: int) -> bool:
 def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, right: Node) -> Reading:
     """Between expressions with names."""
     writer = Writer(scope, said)
+    writer.expected = relation == "approx" or any(
+        part.kind in ("E", "Var") for side in (left, right) for part in side.walk()
+    )
     letters = free_index(left) | free_index(right)
     known = {part for part in letters if scope.bindings.get(part)}
     if len(letters) == 1 and not known:
@@ -291,7 +304,7 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
 
 def _estimated(writer: Writer, left: Node, right: Node, one: str, other: str) -> tuple[str, str]:
     """A random estimate on one side: its expectation is the other."""
-    random = [any(writer.has_law(name) for name in _deep(side, writer)) for side in (left, right)]
+    random = [any(writer.has_law(name) for name in all_names(side, writer.scope, writer.at)) for side in (left, right)]
     if random == [True, False]:
         return f"E[{one}]", other
     if random == [False, True]:
@@ -299,20 +312,14 @@ def _estimated(writer: Writer, left: Node, right: Node, one: str, other: str) ->
     raise Unread("an approximation that no law explains")
 
 
-def _deep(side: Node, writer: Writer) -> set[str]:
-    from likewise.reading.writing import _all_names
-
-    return _all_names(side, writer.scope, writer.at)
-
-
 def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) -> list[str]:
     """Why a refutation would not count."""
     functions = [
         binding for binding in draft.bindings.values() if binding.kind == "function" and binding.node is not None
     ]
-    bodies = {name for binding in functions if binding.node is not None for name in binding.node.names}
+    bodies = {name for binding in functions if binding.node is not None for name in binding.node.names} - ELEMENTARY.keys()
     vectors = any("R^" in kind or "I(" in kind for kind in draft.given.values())
-    own = left.names | right.names
+    own = (left.names | right.names) - ELEMENTARY.keys()
     reasons = [f"nothing binds {name}" for name in sorted(draft.free) if not (vectors and name in bodies)]
     reasons += [  # wherever it stands: a bandwidth that is set in another turn is still set
         f"the condition in line {each.line} was left out" for each in scope.conditions if each.names & draft.free
@@ -351,17 +358,45 @@ POINTS = (Fraction(7, 5), Fraction(11, 3), Fraction(13, 7), Fraction(17, 9), Fra
 
 def _differ(left: Node, right: Node) -> bool:
     """Whether two sides of numbers differ at a point: an equation to be solved, not an identity."""
-    names = sorted(left.names | right.names)
-    if len(names) > len(POINTS) or any(
-        part.kind in ("call", "index") for side in (left, right) for part in side.walk()
-    ):
-        return False
+    names = sorted({part.text for side in (left, right) for part in side.walk() if part.kind == "name"})
+    if len(names) > len(POINTS):
+        return True  # a word that was cut into letters, or an equation between many quantities
     points = {name: number(str(point)) for name, point in zip(names, POINTS, strict=False)}
-    put = [
-        value(rewritten(side, lambda part: points[part.text] if part.kind == "name" else None))
-        for side in (left, right)
-    ]
-    return put[0] is not None and put[1] is not None and put[0] != put[1]
+    put = [rewritten(side, lambda part: points.get(part.text) if part.kind == "name" else None) for side in (left, right)]
+    one, other = map(value, put)
+    if one is not None and other is not None:
+        return one != other
+    try:
+        one_, other_ = map(_float, put)
+    except (ValueError, ZeroDivisionError, OverflowError, TypeError):
+        return False
+    return abs(one_ - other_) > 1e-6 * max(1.0, abs(one_), abs(other_))
+
+
+def _float(node: Node) -> float:
+    """A rough value, to tell an equation from an identity; never for a verdict."""
+    if (exact := value(node)) is not None:
+        return float(exact)
+    parts = [_float(part) for part in node.parts]
+    match node.kind:
+        case "+":
+            return parts[0] + parts[1]
+        case "-":
+            return parts[0] - parts[1]
+        case "neg":
+            return -parts[0]
+        case "product":
+            return math.prod(parts)
+        case "/":
+            return parts[0] / parts[1]
+        case "^":
+            found = parts[0] ** parts[1]
+            return found if isinstance(found, float) else math.nan
+        case "group":
+            return parts[0]
+        case "call" if node.text in ("exp", "log", "sin", "cos", "tan", "sqrt", "tanh") and len(parts) == 1:
+            return float(getattr(math, node.text)(parts[0]))
+    raise ValueError(node.kind)
 
 
 def _order(said: Said, scope: Scope, place: int, left: Node, right: Node) -> Reading:
@@ -491,5 +526,6 @@ def _put_back(said: Said, scope: Scope, earlier: Sequence[Said]) -> Reading | No
         safe = writer.safe(name)
         claim = f"{safe} = {shown}\nassert: {texts[0]} == {texts[1]}"
         note = f"put back into line {before.formula.line}"
-        return Reading(len(said.relations) + 1, (claim,), notes=(note,))
+        put = [rewritten(side, lambda part: last if part == first else None) for side in (left, right)]
+        return Reading(len(said.relations) + 1, (claim,), notes=(note,), plain=all(map(short, put)))
     return None

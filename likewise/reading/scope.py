@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from likewise.reading.expressions import Node, Parser, value
+from likewise.reading.expressions import ELEMENTARY, Node, Parser, features, value
 from likewise.reading.latex import Token, Unread
 from likewise.reading.statements import Said, head_of
 
@@ -61,6 +61,8 @@ class Scope:
     conditions: list[Condition] = field(default_factory=list)
     vectors: set[str] = field(default_factory=set)  # names used as vectors: transposed, or inside a norm
     sizes: Counter[str] = field(default_factory=Counter)  # names used as sizes, and how often
+    counts: set[str] = field(default_factory=set)  # names of how many features a list with dots has
+    rows: set[str] = field(default_factory=set)  # names that such a list numbers: w of w_1, ..., w_R
 
     def add(self, binding: Binding) -> None:
         """Bind a name."""
@@ -148,6 +150,9 @@ def _uses(node: Node, scope: Scope) -> None:
             for leaf in [inner, *inner.parts] if inner.kind in ("+", "-", "neg", "group") else [inner]:
                 if leaf.kind == "name":
                     scope.vectors.add(leaf.text)
+        elif part.kind == "vector" and (blocks := features(part)) is not None:
+            scope.counts.add(blocks.text)
+            scope.rows |= set(blocks.joined)
         elif part.kind == "call" and part.text == "sqrt" and part.parts[0].text in ("D", "d", "N", "M", "d_k"):
             scope.sizes[part.parts[0].text] += 1
 
@@ -175,8 +180,10 @@ def _bind(each: Said, scope: Scope) -> None:
         return
     if relation == "sim":
         names = _names(each.sides[0])
-        if names:
+        if names and any(token.text == "(" for token in each.sides[1]):
             _bind_law(names, each.sides[1], place, scope)
+        else:  # D' ~ D: about the same size
+            _condition(each, place, scope)
         return
     if relation not in ("==", ":=", "approx"):
         _condition(each, place, scope)
@@ -188,18 +195,16 @@ def _bind(each: Said, scope: Scope) -> None:
         name, parameters = head
         known = [binding for binding in scope.bindings.get(name, ()) if binding.kind == "function"]
         if each.role == "hypothesis":
-            if (
-                each.defining or not scope.vectors
-            ):  # what is only written again while something is tried changes nothing
+            if _sets(each) or not scope.vectors:  # what is only written again while something is tried changes nothing
                 scope.add(Binding(name, "no function", *place))
-        elif not known or each.defining or each.role in ("definition", "condition"):
+        elif not known or _sets(each) or (each.role in ("definition", "condition") and not scope.vectors):
             if isinstance(right, Node) and name not in right.names:
                 shown = f"{name}({', '.join(parameters)}) as defined"
                 stated = _sets(each) or bool(re.search(r"\b(given|function|polynomial|where)\b", each.formula.before))
                 scope.add(
                     Binding(name, "function", *place, node=right, parameters=parameters, text=shown, stated=stated)
                 )
-            elif isinstance(right, Unread) and (each.defining or not known):
+            elif isinstance(right, Unread) and (_sets(each) or not known):
                 scope.add(Binding(name, "no function", *place))
         return
     if isinstance(first, Node) and relation != "approx":
@@ -225,6 +230,7 @@ def _sets(each: Said) -> bool:
 
 def _condition(each: Said, place: tuple[int, int, int, int], scope: Scope) -> None:
     if each.role not in ("condition", "definition", "requirement") and each.relations[0] not in (
+        "sim",
         "ll",
         "gg",
         "<",
@@ -237,7 +243,7 @@ def _condition(each: Said, place: tuple[int, int, int, int], scope: Scope) -> No
         return
     left, right = (*each.nodes, None, None)[:2]
     sides = (left, right) if isinstance(left, Node) and isinstance(right, Node) and len(each.nodes) == 2 else None
-    names = frozenset(each.names | _letters(each.sides))
+    names = frozenset((each.names | _letters(each.sides)) - ELEMENTARY.keys())
     scope.conditions.append(Condition(names, *place, relation=each.relations[0], sides=sides))
 
 
@@ -346,7 +352,10 @@ def _bind_law(names: list[str], side: Sequence[Token], place: tuple[int, int, in
                     break
             inside.append(token)
         parts = _split_commas(inside)
-        if len(parts) == 2 and not [token for token in rest if token.kind not in ("sign", "word")]:
+        rest = [token for token in rest if token.kind != "word"]
+        if rest and rest[0].text == "I" and len(parts) == 2:  # N(0, s) I_D, with the identity outside
+            parts[1], rest = [Token("sign", "("), *parts[1], Token("sign", ")"), *rest], []
+        if len(parts) == 2 and not [token for token in rest if token.kind != "sign"]:
             try:
                 law = (Parser(parts[0]).side(), Parser(parts[1]).side())
             except Unread:

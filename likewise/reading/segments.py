@@ -4,12 +4,17 @@ Delimiters are looked for first, in the text as it stands: Markdown would take t
 where code stands and where a heading begins. `$5 and $6` is money, not a formula.
 """
 
+import functools
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from likewise.claims.documents import markdown_parser
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 SHOWN = 240  # characters of prose that are looked at on either side
 DELIMITED = re.compile(
@@ -127,7 +132,7 @@ def _blocks(text: str, starts: list[int]) -> tuple[list[tuple[int, int]], list[i
     headings = {
         number for number, line in enumerate(text.split("\n"), start=1) if len(line) < 200 and HEADING.match(line)
     }
-    for token in markdown_parser().disable("inline").parse(text):
+    for token in _blocks_only().parse(text):
         if token.map is None:
             continue
         if token.type == "fence":
@@ -136,6 +141,11 @@ def _blocks(text: str, starts: list[int]) -> tuple[list[tuple[int, int]], list[i
         elif token.type == "heading_open":
             headings.add(token.map[0] + 1)
     return fenced, sorted(headings)
+
+
+@functools.cache
+def _blocks_only() -> "MarkdownIt":
+    return markdown_parser().disable("inline")
 
 
 def _blanked(text: str, fenced: list[tuple[int, int]]) -> str:

@@ -37,6 +37,8 @@ GIVEN = re.compile(
 WANTED = re.compile(
     r"\b(need|needs|want|wants|require[sd]?|requires|must|should|goal|seek|looking for|find|so that|solve)\b", re.I
 )
+CONDITIONS = "what follows is a condition"
+LIMITS = re.compile(r"\b(?:if|when|unless|assum|provided|since|because|only|for|where|with|mod)\w*", re.I)
 REMAINDER = re.compile(r"\s*[,(]?\s*(?:with\b|and\b)?\s*(?:a\s+)?(?:remainder|R\s?\d|rem\b|mod\b|\(mod)", re.I)
 SCALE = re.compile(
     r"\s*(?:million|billion|thousand|hundred|dozen|k\b|M\b|trillion|pairs?\b|%|percent|(?:hours?|hrs?|h|minutes?|min|days?|weeks?|years?|months?|feet|foot|ft|yards?|pounds?|lbs?|dollars?|"
@@ -74,13 +76,17 @@ def statements(found: Sequence[Formula]) -> tuple[list[Said], dict[int, str]]:
     last: tuple[Formula, tuple[Token, ...]] | None = None
     for place, formula in enumerate(found):
         try:
-            pieces = _pieces(_tokens(formula))
+            pieces = _pieces(_without_remarks(_tokens(formula)))
         except Unread as reason:
             refused[place] = str(reason)
             last = None
             continue
         hedged = next((piece[0].text for _, piece, _ in pieces if piece[0].text.startswith("said with")), "")
+        given = False
         for led, piece, modulus in pieces:
+            if piece[0].text == CONDITIONS:
+                given = True
+                continue
             sides, relations = _sides(piece)
             continued = False
             if relations and not sides[0]:
@@ -93,6 +99,8 @@ def statements(found: Sequence[Formula]) -> tuple[list[Said], dict[int, str]]:
             if not sides or not sides[0]:
                 continue
             role = role_of(formula, relations)
+            if given and role == "assertion":
+                role = "condition"
             defining = ":=" in relations or bool(DEFINING.search(formula.before[-60:]))
             made.append(
                 Said(
@@ -110,6 +118,21 @@ def statements(found: Sequence[Formula]) -> tuple[list[Said], dict[int, str]]:
             )
             last = (formula, tuple(sides[-1]))
     return made, refused
+
+
+def is_range(said: Said) -> bool:
+    """`i = 1, ..., N`: the values that an index takes, listed."""
+    return (
+        said.relations in (("==",), ("in",))
+        and len(said.sides[0]) == 1
+        and said.sides[0][0].kind == "name"
+        and any(token.kind == "sign" and token.text == "," for token in said.sides[1])
+        and not any(token.kind == "sign" and token.text in "([" for token in said.sides[1])
+    ) or (
+        said.relations == ("==",)
+        and len(said.sides[0]) == 1
+        and [token.text for token in said.sides[1]][1:3] == [".", "."]
+    )
 
 
 def parsed(said: Said, called: Collection[str]) -> Said:
@@ -174,6 +197,33 @@ def _tokens(formula: Formula) -> list[Token]:
     return tokens(source.strip())
 
 
+def _without_remarks(found: list[Token]) -> list[Token]:
+    """The tokens without remarks in parentheses that begin with a word: `(a d x M matrix)` says what a thing is."""
+    made: list[Token] = []
+    place = 0
+    while place < len(found):
+        token = found[place]
+        opens = token.kind == "sign" and token.text == "(" and found[place + 1 : place + 2]
+        worded = bool(opens) and found[place + 1].kind == "word" and bool(found[place + 1].text.strip())
+        if token.kind == "word" and token.text.strip().startswith("(") and not LIMITS.search(token.text):
+            depth = token.text.count("(") - token.text.count(")")
+        elif worded and not LIMITS.search(found[place + 1].text) and made:
+            depth = 1
+        else:
+            made.append(token)
+            place += 1
+            continue
+        place += 1
+        while depth > 0 and place < len(found):
+            inside = found[place]
+            if inside.kind == "sign" and inside.text in "()":
+                depth += 1 if inside.text == "(" else -1
+            elif inside.kind == "word":
+                depth += inside.text.count("(") - inside.text.count(")")
+            place += 1
+    return made
+
+
 def _pieces(found: list[Token]) -> list[tuple[bool, list[Token], tuple[Token, ...]]]:
     """Statements of one formula: rows, quads, arrows, and commas between relations part them."""
     pieces: list[tuple[bool, list[Token]]] = [(False, [])]
@@ -190,12 +240,14 @@ def _pieces(found: list[Token]) -> list[tuple[bool, list[Token], tuple[Token, ..
         elif token.kind == "cell":
             continue
         elif token.kind == "word" and re.fullmatch(
-            r"\W*(and|or|where|with|for|if|so|then|since|but|thus|implies|gives)\b.*",
+            r"\W*(and|or|where|with|for|if|so|then|since|because|but|thus|implies|gives)\b.*",
             token.text.strip(),
             re.I | re.DOTALL,
         ):
             pieces.append((False, []))
-            if not re.fullmatch(r"\W*(and|so|then|thus|implies|gives)\W*", token.text.strip(), re.I):
+            if re.match(r"\W*(?:where|with|because|since)\b", token.text, re.I):
+                pieces += [(False, [Token("other", CONDITIONS)]), (False, [])]
+            elif not re.fullmatch(r"\W*(and|so|then|thus|implies|gives)\W*", token.text.strip(), re.I):
                 pieces.append((False, [Token("other", "said with " + token.text.strip()[:20])]))
         elif token.kind == "sign" and token.text in (",", ";") and depth <= 0 and _parts(found, place):
             pieces.append((False, []))

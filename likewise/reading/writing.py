@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from likewise.reading.expressions import Node, number, rewritten, value
+from likewise.reading.expressions import Node, features, number, rewritten, value
 from likewise.reading.latex import Unread
 from likewise.reading.scope import INDICES, Binding, Scope, small_whole
 from likewise.reading.statements import Said
@@ -79,6 +79,9 @@ class Writer:
         self.draft = Draft()
         self.local: dict[str, Type] = {}  # parameters of the function that is written
         self.running = ""  # the index letter that runs over the entries of vectors
+        self.expected = False  # whether random names are written with their law, or as any value
+        self.scalar = 0  # inside how many functions of numbers: there w x is a dot product
+        self.summed = 0  # sums over random features so far, of which one stands for all
         self.values: dict[str, Node] = {}
 
     def text(self, node: Node) -> tuple[str, Type]:
@@ -130,7 +133,10 @@ class Writer:
 
     def _divide(self, node: Node) -> tuple[str, Type]:
         above, kind = self.text(node.parts[0])
-        return f"({above}/{self.wrap(self.number(node.parts[1]))})", kind
+        below, second = self.linear(node.parts[1])
+        if second != NUMBER:
+            raise Unread("a division by a vector")
+        return f"({above}/{self.wrap(below)})", kind
 
     def wrap(self, text: str) -> str:
         """In parentheses, unless it is one word or in some already."""
@@ -139,8 +145,8 @@ class Writer:
     def _power(self, node: Node) -> tuple[str, Type]:
         base, exponent = node.parts
         if base.kind == "norm" and exponent == number("2"):
-            return f"sqnorm({self.text(base.parts[0])[0]})", NUMBER
-        text, kind = self.text(base)
+            return f"sqnorm({self.linear(base.parts[0])[0]})", NUMBER
+        text, kind = self.linear(base)
         if kind != NUMBER:
             if kind[0] == "col" and exponent == number("2") and not self.running:
                 raise Unread("the square of a vector can be read in two ways")
@@ -149,7 +155,7 @@ class Writer:
         return f"({self.wrap(text)}^{self.wrap(self.number(exponent))})", kind
 
     def _norm(self, node: Node) -> tuple[str, Type]:
-        return f"norm({self.text(node.parts[0])[0]})", NUMBER
+        return f"norm({self.linear(node.parts[0])[0]})", NUMBER
 
     def _abs(self, node: Node) -> tuple[str, Type]:
         return f"abs({self.number(node.parts[0])})", NUMBER
@@ -160,7 +166,7 @@ class Writer:
             raise Unread("the transpose of a number")
         if kind[0] == "mat":
             return f"{text}'", ("mat", kind[2], kind[1])
-        return text, ("row" if kind[0] == "col" else "col", kind[1])
+        return text, ("row" if kind[0] == "col" else "col", *kind[1:])
 
     def _factorial(self, node: Node) -> tuple[str, Type]:
         whole = small_whole(node.parts[0], GREATEST_FACTORIAL)
@@ -174,7 +180,10 @@ class Writer:
 
     def _vector(self, node: Node) -> tuple[str, Type]:
         if any(part.kind == "dots" for part in node.parts):
-            raise Unread("a list with dots")
+            listed = features(node)
+            if listed is None:
+                raise Unread("a list with dots")
+            return self.listed(listed)
         if node.text == "tuple":
             raise Unread("a pair or a point")
         parts, size = [], []
@@ -185,6 +194,22 @@ class Writer:
             parts.append(text)
             size.append(kind[1] if kind else "1")
         return f"[{', '.join(parts)}]", ("col", "+".join(size) if not all(s == "1" for s in size) else str(len(size)))
+
+    def listed(self, node: Node) -> tuple[str, Type]:
+        """One of R features that differ only in their number; a sum over all is R times one, in the mean and for each."""
+        size = self.safe(node.text, size=True)
+        self.draft.sizes[size] = None
+        parts = [self.number(part) for part in node.parts]
+        self.draft.notes.append(f"one of {node.text} features that are alike")
+        return f"[{', '.join(parts)}]", ("col", f"{len(parts)}*{size}", size)
+
+    def linear(self, node: Node) -> tuple[str, Type]:
+        """What must not hold a sum over features, for one of them would not stand for all."""
+        before = self.summed
+        found = self.text(node)
+        if self.summed != before or len(found[1]) == 3 and found[1][0] in ("col", "row"):
+            raise Unread("a sum over features that is not linear")
+        return found
 
     def _matrix(self, node: Node) -> tuple[str, Type]:
         rows = [f"[{', '.join(map(self.number, row.parts))}]" for row in node.parts]
@@ -199,7 +224,7 @@ class Writer:
     def chance(self, kind: str, node: Node) -> tuple[str, Type]:
         """E or Var of what must be random."""
         text, inside = self.text(node.parts[0])
-        if not any(self.has_law(name) for name in _all_names(node, self.scope, self.at)):
+        if not any(self.has_law(name) for name in all_names(node, self.scope, self.at)):
             raise Unread("no law before the expectation")
         self.draft.random = True
         return f"{kind}[{text}]", inside
@@ -209,10 +234,14 @@ class Writer:
         return self.scope.kind(name, "law", self.at) is not None
 
     def _product(self, node: Node) -> tuple[str, Type]:
+        before = self.summed
         text, kind = self.text(node.parts[0])
         text = self.wrap(text)
         for sign, part in zip(node.joined, node.parts[1:], strict=True):
+            sums = self.summed - before
             right, other = self.text(part)
+            if sums and self.summed - before > sums:
+                raise Unread("a product of sums over features")
             text, kind = self.multiplied(text, kind, sign, self.wrap(right), other)
         return text, kind
 
@@ -226,12 +255,18 @@ class Writer:
             if one[0] != other[0]:
                 raise Unread("an elementwise product of different shapes")
             return f"({left}*{right})", one
+        if sign == "⊗":
+            if one[0] != "col" or other[0] != "col" or len(one) > 2 or len(other) > 2:
+                raise Unread("a Kronecker product of other than columns")
+            return f"vec(outer({left}, {right}))", ("col", f"{one[1]}*{other[1]}")
         if one[0] == "col" and other[0] == "col":
-            if sign not in ("·",):
+            if sign not in ("·",) and not self.scalar:
                 raise Unread("a product of two columns")
-            return f"dot({left}, {right})", NUMBER
+            return self.dot(left, one, right, other)
         if one[0] == "row" and other[0] == "col":
-            return f"dot({left}, {right})", NUMBER
+            return self.dot(left, one, right, other)
+        if len(one) == 3 and one[0] != "mat" or len(other) == 3 and other[0] != "mat":
+            raise Unread("a matrix of features")
         if one[0] == "col" and other[0] == "row":
             return f"outer({left}, {right})", ("mat", one[1], other[1])
         if one[0] == "mat" and other[0] in ("col", "mat") and sign != "·":
@@ -240,10 +275,23 @@ class Writer:
             return f"({right}' @ {left})", ("row", other[2])
         raise Unread("a product whose shapes do not fit")
 
+    def dot(self, left: str, one: Type, right: str, other: Type) -> tuple[str, Type]:
+        """A dot product; of features, R times that of one of them."""
+        if one[1:] != other[1:] and 3 in (len(one), len(other)):
+            raise Unread("a product of different features")
+        if len(one) < 3:
+            return f"dot({left}, {right})", NUMBER
+        self.summed += 1
+        return f"({one[2]}*dot({left}, {right}))", NUMBER
+
     def _call(self, node: Node) -> tuple[str, Type]:
         name = node.text
         if name in FUNCTIONS:
-            arguments = [self.text(part) for part in node.parts]
+            self.scalar += name in ("sin", "cos", "exp")
+            try:
+                arguments = [self.linear(part) for part in node.parts]
+            finally:
+                self.scalar -= name in ("sin", "cos", "exp")
             texts = ", ".join(text for text, _ in arguments)
             kind = arguments[0][1] if arguments else NUMBER
             if name in ("tr", "max", "min") or len(arguments) > 1:
@@ -279,6 +327,11 @@ class Writer:
             body, kind = self.text(binding.node)
         finally:
             self.local = before
+        if kind[:1] == ("row",) and any(
+            part.kind == "transpose" and part.parts[0].kind == "vector" and not part.parts[0].text
+            for part in binding.node.walk()
+        ):
+            kind = ("col", *kind[1:])  # f(x) = [a, b]^T is how a column is printed on one line
         name = self.safe(binding.name)
         parameters = ", ".join(self.safe(each) for each in binding.parameters)
         self.draft.definitions.setdefault(name, f"{name}({parameters}) = {body}")
@@ -294,11 +347,13 @@ class Writer:
             return self.bound(binding)
         declared = self.scope.kind(name, "type", self.at)
         law = self.scope.kind(name, "law", self.at)
-        if law is not None:
+        if law is not None and self.expected:
             return self.random(name, law, declared)
         if declared is not None:
             return self.declared(name, declared)
-        if name in self.scope.sizes:
+        if law is not None or name in self.scope.rows:
+            return self.any_value(name, law)
+        if name in self.scope.sizes or name in self.scope.counts:
             self.draft.sizes[self.safe(name, size=True)] = None
             return self.safe(name, size=True), NUMBER
         if name in self.scope.vectors:
@@ -312,6 +367,28 @@ class Writer:
         self.draft.free.add(name)
         self.draft.given[self.safe(name)] = "in R"
         return self.safe(name), NUMBER
+
+    def any_value(self, name: str, law: Binding | None) -> tuple[str, Type]:
+        """A random name outside an expectation: any value."""
+        size = None
+        if law is not None and law.law is not None:
+            self.draft.bindings[name] = law
+            size = self.law_size(name, law.law[1])
+        elif name in self.scope.rows:
+            size = self.scope.default_size()
+        if size is None:
+            self.draft.given[self.safe(name)] = "in R"
+            return self.safe(name), NUMBER
+        self.draft.sizes[size] = None
+        self.draft.given[self.safe(name)] = f"in R^{size}"
+        return self.safe(name), ("col", size)
+
+    def law_size(self, name: str, covariance: Node) -> str | None:
+        """The size of a random vector: that of its identity matrix, or the usual one if this has none."""
+        size = _identity_size(covariance)
+        vector = name in self.scope.vectors or name in self.scope.rows
+        bare = any(part.kind == "name" and part.text == "I" for part in covariance.walk())
+        return size or (self.scope.default_size() if bare or vector else None)
 
     def fixed(self, name: str) -> bool:
         """Whether a condition `name = ...` or `name^2 = ...` gives the name; then it becomes a definition."""
@@ -373,6 +450,7 @@ class Writer:
         size = _identity_size(covariance)
         if size is None and declared is not None and declared.dims:
             size = declared.dims[0]
+        size = size or self.law_size(name, covariance)
         before, self.running = self.running, ""
         try:
             spread = self.covariance(covariance, size)
@@ -397,8 +475,8 @@ class Writer:
             return None
 
         found = rewritten(node, marked)
-        if not any(part.kind == "identity" for part in found.walk()):
-            raise Unread("a covariance without its identity matrix")
+        if not any(part.kind == "identity" for part in found.walk()):  # the law of one entry, or of each
+            return f"({self.number(node)}*I({size}))"
         return self.text(found)[0]
 
     def _identity(self, node: Node) -> tuple[str, Type]:
@@ -502,13 +580,19 @@ def _outside_index(node: Node) -> Iterable[Node]:
         yield from _outside_index(part)
 
 
-def _all_names(node: Node, scope: Scope, at: Said) -> set[str]:
+def all_names(node: Node, scope: Scope, at: Said) -> set[str]:
     """Names below, also in the bodies of functions that are called."""
-    found = set(node.names) | {part.parts[0].text for part in node.walk() if part.kind == "index"}
-    for name in list(found):
-        binding = scope.kind(name, "function", at)
-        if binding is not None and binding.node is not None:
-            found |= binding.node.names | {part.parts[0].text for part in binding.node.walk() if part.kind == "index"}
+    found: set[str] = set()
+    waiting = [node]
+    while waiting:
+        for part in waiting.pop().walk():
+            name = part.parts[0].text if part.kind == "index" else part.text
+            if part.kind not in ("name", "call", "index") or name in found:
+                continue
+            found.add(name)
+            binding = scope.kind(name, "function", at)
+            if binding is not None and binding.node is not None:
+                waiting.append(binding.node)
     return found
 
 
