@@ -11,7 +11,7 @@ from rich.text import Text
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
 from likewise.programs.rows import Row, rows, totals
-from likewise.reading import Answer, Statement
+from likewise.reading import Answer
 from likewise.text import printable
 
 TOTALS = """\
@@ -55,20 +55,19 @@ def show_catalogue(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> Non
 
 
 def show_answer(file: str, answer: Answer) -> None:
-    """One line for each formula that says something: place, verdict, what was read, why; then the counts."""
-    console = Console()
-    table = Table("place", "verdict", "formula", "read as", "detail", box=box.SIMPLE_HEAD, caption=counted(answer))
+    """Each formula with its place and verdict, then the claim it was read as and why; at the end the counts."""
+    console = Console(soft_wrap=True)
     for each in answer.statements:
         if not each.relation:
             continue
-        cells = _formula_cells(each)
-        line = "  ".join([f"{file}:{each.line}:{each.column}", *cells[1:]]).rstrip()
-        colour = COLOURS.get(each.verdict or "", "dim")
-        _add(console, table, line, [text(cell, colour if place == 1 else "") for place, cell in enumerate(cells)])
-    if console.is_terminal:
-        console.print(table)
-    else:
-        print(printable(counted(answer)))
+        verdict = text(each.verdict or each.role, COLOURS.get(each.verdict or "", "dim"))
+        console.print(
+            Text("  ").join([text(f"{file}:{each.line}:{each.column}"), verdict, text(_one_line(each.source))])
+        )
+        claim = each.claim.replace("\n\n", " | ").replace("\n", "; ")
+        for line in filter(None, [claim, each.detail or each.refusal, *each.findings]):
+            console.print(Text("    ") + text(line, "dim" if line == claim else ""))
+    console.print(text(counted(answer)))
 
 
 def show_readings(file: str, answer: Answer) -> None:
@@ -94,13 +93,6 @@ def counted(answer: Answer) -> str:
     )
     refused = "; ".join(f"{count} {reason}" for reason, count in list(answer.refused.items())[:8])
     return f"{line}. Not read: {refused}." if refused else f"{line}."
-
-
-def _formula_cells(each: Statement) -> list[str]:
-    claim = each.claim.replace("\n\n", " | ").replace("\n", "; ")
-    place = f"{each.line}:{each.column}"
-    detail = "; ".join(filter(None, [each.detail or each.refusal, *each.findings]))
-    return [place, each.verdict or each.role, _one_line(each.source), claim, detail]
 
 
 def _one_line(source: str) -> str:

@@ -185,10 +185,15 @@ def failing_blocks(name: str, markdown: str) -> list[str]:
     return complaints
 
 
+def shell_blocks(markdown: str) -> list[str]:
+    """The ```sh fences of a page."""
+    return re.findall(r"^```sh\n(.*?)^```", markdown, flags=re.MULTILINE | re.DOTALL)
+
+
 def undefined_commands(markdown: str, targets: set[str], verbs: set[str]) -> list[str]:
     """Lines of ```sh fences that name a make target or a verb that does not exist."""
     complaints = []
-    for block in re.findall(r"^```sh\n(.*?)^```", markdown, flags=re.MULTILINE | re.DOTALL):
+    for block in shell_blocks(markdown):
         for line in block.splitlines():
             program, _, rest = line.partition("#")[0].strip().removeprefix("$ ").partition(" ")
             known = {"make": targets, "likewise": verbs}.get(program)

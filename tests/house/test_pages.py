@@ -1,6 +1,9 @@
 """What the pages show is run."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,18 @@ def test_the_readme_has_an_example_and_the_two_commands() -> None:
     assert guards.python_blocks(readme)
     assert "make tour" in readme
     assert "make test" in readme
+
+
+@pytest.mark.slow
+def test_the_answer_of_the_readme_is_checked_as_shown(tmp_path: Path) -> None:
+    readme = (guards.ROOT / "README.md").read_text(encoding="utf-8")
+    (commands,) = [block for block in guards.shell_blocks(readme) if "likewise check answer.md" in block]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(
+        ["sh", "-c", commands], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
+    )
+    assert run.returncode == 1, run.stderr
+    assert f"```text\n{run.stdout}```" in readme
 
 
 def test_a_failing_block_is_found() -> None:
