@@ -22,7 +22,7 @@ from likewise.progress import Progress, silent
 from likewise.reading.expressions import Node
 from likewise.reading.links import CONDITION, EQUATION, Reading, defines, readings
 from likewise.reading.scope import Scope, heads, scope_of
-from likewise.reading.segments import Formula, Turn, formulas
+from likewise.reading.segments import Formula, Turn, corrected, formulas
 from likewise.reading.statements import Said, is_range, parsed, statements
 
 BUDGET = 2.0  # seconds for one claim
@@ -133,7 +133,7 @@ def read_answer(text: str, *, speaker: str = UNKNOWN, turns: Sequence[Turn] = ()
     assert: 2 + 2 == 5
     """
     require(len(text) <= DOCUMENT, "read_answer", "text", f"have at most {DOCUMENT:,} characters", len(text))
-    spoken = tuple(turns) or (Turn(speaker, 1, text.count("\n") + 1),)
+    spoken = corrected(text, tuple(turns) or (Turn(speaker, 1, text.count("\n") + 1),))
     found = formulas(text, spoken)
     heard = [each for each in found if spoken[each.turn].speaker != "annotator"]
     said, unread = statements(heard)
@@ -270,7 +270,7 @@ def _judged(statement: Statement, verdicts: dict[str, Verdict]) -> Statement:
     )
     verdict, reading = worst
     detail = verdict.detail
-    if reading.notes and reading.notes[-1].startswith("put back"):
+    if reading.notes and reading.notes[-1].startswith(("put back", "needed in")):
         detail = f"{detail} ({reading.notes[-1]})"
     return replace(
         statement,

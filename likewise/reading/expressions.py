@@ -626,7 +626,9 @@ def features(node: Node) -> Node | None:
 def _numbered(node: Node, number: str) -> Node:
     return rewritten(
         node,
-        lambda part: part.parts[0] if part.kind == "index" and len(part.parts) == 2 and part.parts[1].text == number else None,
+        lambda part: (
+            part.parts[0] if part.kind == "index" and len(part.parts) == 2 and part.parts[1].text == number else None
+        ),
     )
 
 

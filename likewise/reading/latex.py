@@ -138,7 +138,18 @@ LETTERS = {
     "Ψ": "Psi",
     "Ω": "Omega",
 }
-SIGNS = {"cdot": "·", "times": "×", "ast": "*", "div": "/", "odot": "⊙", "otimes": "⊗", "circ": "°", "top": "⊤", "|": "‖", "Vert": "‖"}
+SIGNS = {
+    "cdot": "·",
+    "times": "×",
+    "ast": "*",
+    "div": "/",
+    "odot": "⊙",
+    "otimes": "⊗",
+    "circ": "°",
+    "top": "⊤",
+    "|": "‖",
+    "Vert": "‖",
+}
 SIGNS |= {"lVert": "‖", "rVert": "‖", "vert": "|", "lvert": "|", "rvert": "|", "pm": "±", "mp": "±", "%": "%"}
 SIGNS |= {"{": "{", "}": "}", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉", "intercal": "⊤", "colon": ":"}
 SIGNS |= {"langle": "⟨", "rangle": "⟩", "prime": "'", "mid": "|", "$": "$", "lbrace": "{", "rbrace": "}"}
@@ -219,6 +230,7 @@ TAKES |= {
 }
 TAKES |= {
     "mathtt": 1,
+    "boldsymbol": 1,
     "widehat": 1,
     "pmb": 1,
     "mathsf": 1,

@@ -7,12 +7,12 @@ cent) becomes several claims; they must agree.
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from likewise.reading.expressions import ELEMENTARY, Node, number, rewritten, value
 from likewise.reading.latex import Unread
-from likewise.reading.scope import Binding, Scope
+from likewise.reading.scope import Binding, Condition, Fact, Scope, flat_names, is_polynomial
 from likewise.reading.statements import COMPARISONS, REMAINDER, SCALE, Said
 from likewise.reading.writing import Draft, Writer, all_names, decimals, free_index
 
@@ -48,8 +48,8 @@ def readings(said: Said, scope: Scope, earlier: Sequence[Said]) -> list[Reading]
             found.append(Reading(place + 1, refusal=str(reason)))
         except RecursionError:
             found.append(Reading(place + 1, refusal="nested too deeply"))
-    back = _put_back(said, scope, earlier)
-    return [*found, back] if back else found
+    more = [_put_back(said, scope, earlier), _obliged(said, scope, earlier)]
+    return [*found, *filter(None, more)]
 
 
 def defines(said: Said, scope: Scope) -> str:
@@ -80,9 +80,26 @@ def _reading(said: Said, scope: Scope, place: int, relation: str, left: Node | U
     if any(part.kind == "order" for side in (left, right) for part in side.walk()):
         return _order(said, scope, place, left, right)
     _require_units(said, place)
+    if (
+        relation == "approx"
+        and not (left.closed or right.closed)
+        and _of_sizes(left, scope)
+        and _of_sizes(right, scope)
+    ):
+        return _grows(said, scope, place, left, right, "Theta")
     if left.closed and right.closed:
         return _closed(said, scope, place, relation, left, right)
     return _general(said, scope, place, relation, left, right)
+
+
+def _of_sizes(node: Node, scope: Scope) -> bool:
+    r"""Whether a side is a product of sizes, as in a list of costs: `h \times b \times d`."""
+    if not is_polynomial(node) or not scope.vectors:
+        return False
+    names = flat_names(node)
+    return names <= scope.sizes.keys() | scope.counts or (
+        all(len(name) == 1 or "_" in name for name in names) and any(part.kind == "product" for part in node.walk())
+    )
 
 
 def _ends_open(said: Said, place: int) -> bool:
@@ -254,6 +271,12 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
     writer.expected = relation == "approx" or any(
         part.kind in ("E", "Var") for side in (left, right) for part in side.walk()
     )
+    declared = [
+        (binding.turn == said.formula.turn, binding.dims[0])
+        for name in sorted(left.names | right.names)
+        if (binding := scope.kind(name, "type", said)) is not None and len(binding.dims) == 1
+    ]
+    writer.here, writer.usual = max(declared, default=(False, scope.default_size()))
     letters = free_index(left) | free_index(right)
     known = {part for part in letters if scope.bindings.get(part)}
     if len(letters) == 1 and not known:
@@ -277,7 +300,9 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
     draft = writer.draft
     reasons = _unbound(said, scope, draft, left, right)
     text = f"{one} {'==' if relation == ':=' else relation} {other}"
-    assumptions = ["sigma > 0"] if "sigma" in draft.given and draft.given["sigma"] == "in R" else []
+    assumptions = ["sigma > 0"] if draft.given.get("sigma") == "in R" else []
+    assumptions += [f"{name} != 0" for name in sorted(draft.divisors) if draft.given.get(name) == "in R"]
+    assumptions += _about_sizes(said, scope, draft)
     if one == other:
         return Reading(
             place + 1, (_claim(draft, text, assumptions),), trivial=True, bindings=tuple(draft.bindings.values())
@@ -317,7 +342,9 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
     functions = [
         binding for binding in draft.bindings.values() if binding.kind == "function" and binding.node is not None
     ]
-    bodies = {name for binding in functions if binding.node is not None for name in binding.node.names} - ELEMENTARY.keys()
+    bodies = {
+        name for binding in functions if binding.node is not None for name in binding.node.names
+    } - ELEMENTARY.keys()
     vectors = any("R^" in kind or "I(" in kind for kind in draft.given.values())
     own = (left.names | right.names) - ELEMENTARY.keys()
     reasons = [f"nothing binds {name}" for name in sorted(draft.free) if not (vectors and name in bodies)]
@@ -331,19 +358,60 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
     ]
     if not vectors:
         reasons += [f"{binding.name} may be defined elsewhere" for binding in functions if not _only(binding, scope)]
+    reasons += [
+        f"{binding.name} was defined in another turn, line {binding.line}"
+        for binding in functions
+        if binding.turn != said.formula.turn
+        and left.kind == "call"
+        and left.text == binding.name
+        and "approx" not in said.relations
+    ]
     if said.hedged:
         reasons.append(said.hedged)
     if said.role in ("condition", "requirement"):
         reasons.append(f"it is a {said.role}")
     fixed = set(draft.definitions)
     for condition in scope.about(own | bodies, said):
-        if condition.number == said.number or condition.names <= fixed | set(scope.sizes):
+        if condition.number == said.number or condition.names <= fixed | set(scope.sizes) | scope.counts:
             continue
+        if vectors and not _restricts(condition, own | bodies):
+            continue
+        if condition.sides and all(map(is_polynomial, condition.sides)) and condition.names & own <= draft.sizes.keys():
+            continue  # among the assumptions, or about other sizes
         names = condition.names & (own | bodies)
         if names <= fixed:
             continue
         reasons.append(f"the condition in line {condition.line} was left out")
     return list(dict.fromkeys(reasons))[:3]
+
+
+def _about_sizes(said: Said, scope: Scope, draft: Draft) -> list[str]:
+    """Stated conditions on the sizes of a claim, as its assumptions."""
+    found = []
+    signs = {"gg": ">=", "ll": "<=", "sim": "==", "approx": "=="}
+    for condition in scope.about(draft.sizes, said):
+        if condition.sides is None or condition.number == said.number or not all(map(is_polynomial, condition.sides)):
+            continue
+        names: set[str] = set()
+        try:
+            left, right = (polynomial(side, names) for side in condition.sides)
+        except Unread:
+            continue
+        if names <= draft.sizes.keys():
+            found.append(f"{left} {signs.get(condition.relation, condition.relation)} {right}")
+    return list(dict.fromkeys(found))
+
+
+def _restricts(condition: Condition, names: set[str]) -> bool:
+    """Whether a condition says something about the values of these names, not about functions or a new name."""
+    if condition.sides is None:
+        return True
+    left, right = condition.sides
+    bare = left.parts[0] if left.kind == "^" else left
+    if bare.kind in ("name", "index") and condition.relation == "==" and not flat_names(bare) & names:
+        return False  # it says what another name stands for
+    called = {part.text for side in condition.sides for part in side.walk() if part.kind == "call"} - ELEMENTARY.keys()
+    return not called or right.closed  # an identity of functions holds for every argument
 
 
 def _only(function: Binding, scope: Scope) -> bool:
@@ -362,7 +430,9 @@ def _differ(left: Node, right: Node) -> bool:
     if len(names) > len(POINTS):
         return True  # a word that was cut into letters, or an equation between many quantities
     points = {name: number(str(point)) for name, point in zip(names, POINTS, strict=False)}
-    put = [rewritten(side, lambda part: points.get(part.text) if part.kind == "name" else None) for side in (left, right)]
+    put = [
+        rewritten(side, lambda part: points.get(part.text) if part.kind == "name" else None) for side in (left, right)
+    ]
     one, other = map(value, put)
     if one is not None and other is not None:
         return one != other
@@ -403,37 +473,75 @@ def _order(said: Said, scope: Scope, place: int, left: Node, right: Node) -> Rea
     r"""O(a) + O(b) = O(c): the sum of the left ones grows no faster than the right one."""
     if right.kind != "order":
         raise Unread("an order on the left of something else")
-    if not any(part.kind == "order" for part in left.walk()) and left.kind in ("name", "index", "call"):
+    ordered = any(part.kind == "order" for part in left.walk())
+    if (
+        not ordered
+        and left.kind in ("name", "index", "call")
+        and not any(fact.relation == "==" and fact.left == left for fact in _facts(scope, said, flat_names(left))[0])
+    ):
         raise Unread("which program?")
+    return _grows(said, scope, place, left, right.parts[0], right.text)
+
+
+def _grows(said: Said, scope: Scope, place: int, left: Node, right: Node, order: str) -> Reading:
+    """`left in O(right)`, under what is said about the sizes."""
     names: set[str] = set()
-    texts = []
-    for side in (left, right):
-        bare = rewritten(side, lambda part: _bare(part.parts[0]) if part.kind == "order" else None)
-        texts.append(_polynomial(bare, names))
-    sizes = ", ".join(sorted(names))
+    one, other = (
+        polynomial(rewritten(side, lambda part: _bare(part.parts[0]) if part.kind == "order" else None), names)
+        for side in (left, right)
+    )
     if not names:
         raise Unread("an order without sizes")
-    open_ = []
-    elsewhere = [c for c in scope.conditions if c.names & names]
-    if elsewhere:
-        open_.append(f"a condition on sizes stands in line {elsewhere[0].line}")
-    only = names_in(left) - names_in(right)
+    facts, open_ = _facts(scope, said, names)
+    assumed = [f"{polynomial(fact.left, names)} {fact.relation} {polynomial(fact.right, names)}" for fact in facts]
+    told = {name for fact in facts if fact.relation == "==" for name in fact.names}
+    only = flat_names(left) - flat_names(right) - told
     if only:
-        open_.append(f"{', '.join(sorted(only))} is absent on the right")
-    claim = f"sizes: {sizes}\nassert: {texts[0]} in {right.text}({texts[1]})"
-    return Reading(place + 1, (claim,), open=tuple(open_), trivial=texts[0] == texts[1])
+        open_.append(f"nothing is said about {', '.join(sorted(only))}")
+    lines = [f"sizes: {', '.join(sorted(names))}"]
+    if assumed:
+        lines.append(f"assume: {'; '.join(assumed)}")
+    bindings = tuple(
+        Binding(min(fact.names), "fact", fact.number, fact.line, 0, fact.turn, text=text)
+        for fact, text in zip(facts, assumed, strict=True)
+    )
+    lines.append(f"assert: {one} in {order}({other})")
+    return Reading(place + 1, ("\n".join(lines),), open=tuple(open_), trivial=one == other, bindings=bindings)
 
 
-def names_in(node: Node) -> set[str]:
-    """Names of sizes below."""
-    return {part.text for part in node.walk() if part.kind == "name"}
+def _facts(scope: Scope, said: Said, names: set[str]) -> tuple[list[Fact], list[str]]:
+    """What the same turn says about these sizes before the statement, and why a refutation would not count."""
+    wanted, found, open_ = set(names), [], []
+    told = [fact for fact in scope.facts if fact.turn == said.formula.turn and fact.number < said.number]
+    grown = True
+    while grown:
+        grown = False
+        for fact in told:
+            if fact in found or not fact.names & wanted:
+                continue
+            others = [each for each in found if each.relation == fact.relation == "==" and each.left == fact.left]
+            if any(each.right != fact.right for each in others):
+                lines = " and ".join(sorted({str(others[0].line), str(fact.line)}, key=int))
+                open_.append(f"{min(flat_names(fact.left))} is given twice (lines {lines})")
+            if not others:
+                found.append(fact)
+                wanted |= fact.names
+                grown = True
+    unread = [
+        each.line
+        for each in scope.conditions
+        if each.sides is None and each.turn == said.formula.turn and each.names & names
+    ]
+    if unread:
+        open_.append(f"the condition in line {unread[0]} was left out")
+    return found, list(dict.fromkeys(open_))
 
 
 def _bare(node: Node) -> Node:
     return Node("group", (node,))
 
 
-def _polynomial(node: Node, names: set[str]) -> str:
+def polynomial(node: Node, names: set[str]) -> str:
     match node.kind:
         case "number":
             return node.text
@@ -442,20 +550,20 @@ def _polynomial(node: Node, names: set[str]) -> str:
             names.add(name)
             return name
         case "group":
-            return f"({_polynomial(node.parts[0], names)})"
+            return f"({polynomial(node.parts[0], names)})"
         case "+":
-            return f"({_polynomial(node.parts[0], names)} + {_polynomial(node.parts[1], names)})"
+            return f"({polynomial(node.parts[0], names)} + {polynomial(node.parts[1], names)})"
         case "product":
-            return "(" + "*".join(_polynomial(part, names) for part in node.parts) + ")"
+            return "(" + "*".join(polynomial(part, names) for part in node.parts) + ")"
         case "/":
-            return f"({_polynomial(node.parts[0], names)}/{_polynomial(node.parts[1], names)})"
+            return f"({polynomial(node.parts[0], names)}/{polynomial(node.parts[1], names)})"
         case "^":
             if node.parts[1].kind == "number":
-                return f"({_polynomial(node.parts[0], names)}^{node.parts[1].text})"
+                return f"({polynomial(node.parts[0], names)}^{node.parts[1].text})"
         case "call" if node.text == "max":
-            return "(" + " + ".join(_polynomial(part, names) for part in node.parts) + ")"
+            return "(" + " + ".join(polynomial(part, names) for part in node.parts) + ")"
         case "index" if len(node.parts) == 2 and node.parts[1].kind in ("name", "number"):
-            return _polynomial(Node("name", text=f"{node.text}_{node.parts[1].text}"), names)
+            return polynomial(Node("name", text=f"{node.text}_{node.parts[1].text}"), names)
     raise Unread("an order that is no polynomial")
 
 
@@ -473,6 +581,42 @@ def _claim(draft: Draft, text: str, assumptions: Sequence[str] = ()) -> str:
     lines += draft.definitions.values()
     lines.append(f"assert: {text}")
     return "\n".join(lines)
+
+
+def _obliged(said: Said, scope: Scope, earlier: Sequence[Said]) -> Reading | None:
+    """`we need f with f(q)^T f(k) = ...`, and here f is defined: what is needed of it, put to the test."""
+    name = next(
+        (
+            each.name
+            for listed in scope.bindings.values()
+            for each in listed
+            if each.number == said.number and each.kind == "function"
+        ),
+        "",
+    )
+    if not name or not scope.vectors or said.role in ("hypothesis", "question"):
+        return None
+    for before in reversed(earlier):
+        if before.formula.turn != said.formula.turn or (
+            before.nodes
+            and isinstance(before.nodes[0], Node)
+            and before.nodes[0].kind == "call"
+            and before.nodes[0].text == name
+        ):
+            return None  # defined before: what was needed then was met or not then
+        if before.role not in ("requirement", "condition") or before.relations != ("==",) or before.hedged:
+            continue
+        left, right = before.nodes
+        if not isinstance(left, Node) or not isinstance(right, Node) or name not in left.names or name in right.names:
+            continue
+        try:
+            found = _general(said, scope, 0, "==", left, right)
+        except Unread:
+            return None
+        reasons = tuple(each for each in found.open if not each.startswith("it is a"))
+        notes = (f"needed in line {before.formula.line}",)
+        return replace(found, link=len(said.relations) + 1, open=reasons, notes=notes)
+    return None
 
 
 def _put_back(said: Said, scope: Scope, earlier: Sequence[Said]) -> Reading | None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 
 from likewise.reading.expressions import ELEMENTARY, Node, Parser, features, value
 from likewise.reading.latex import Token, Unread
@@ -53,12 +54,30 @@ class Condition:
     sides: tuple[Node, Node] | None = None  # nothing if it could not be read
 
 
+@dataclass(frozen=True)
+class Fact:
+    """What is said about sizes: `d = 2R`, `M = O(D^2)`, `N >> D`; left, relation (==, <= or both) and right."""
+
+    left: Node
+    relation: str
+    right: Node
+    number: int
+    line: int
+    turn: int
+
+    @property
+    def names(self) -> set[str]:
+        """The sizes it is about."""
+        return flat_names(self.left) | flat_names(self.right)
+
+
 @dataclass
 class Scope:
     """All bindings of a text."""
 
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     conditions: list[Condition] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
     vectors: set[str] = field(default_factory=set)  # names used as vectors: transposed, or inside a norm
     sizes: Counter[str] = field(default_factory=Counter)  # names used as sizes, and how often
     counts: set[str] = field(default_factory=set)  # names of how many features a list with dots has
@@ -89,6 +108,8 @@ class Scope:
     def kind(self, name: str, kind: str, at: Said) -> Binding | None:
         """The type, law or function of a name: the last before the statement, or else the first in its section."""
         found = [each for each in self.bindings.get(name, ()) if each.kind in (kind, f"no {kind}")]
+        if kind == "law":  # a law belongs to its problem: the turn it stands in, and the one that answers it
+            found = [each for each in found if at.formula.turn - 1 <= each.turn <= at.formula.turn]
         before = [each for each in found if each.number <= at.number]
         after = [each for each in found if each.number > at.number and each.section == at.formula.section]
         chosen = before[-1] if before else after[0] if after else None
@@ -136,7 +157,58 @@ def scope_of(said: Sequence[Said]) -> Scope:
         scope.sizes.clear()
     for each in said:
         _bind(each, scope)
+        _fact(each, scope)
     return scope
+
+
+def _fact(each: Said, scope: Scope) -> None:
+    """Keep what a statement says about sizes."""
+    if each.role in ("hypothesis", "question", "requirement") or each.hedged or each.modulus or len(each.nodes) < 2:
+        return
+    if not all(isinstance(node, Node) for node in each.nodes):
+        return
+    first, relation = each.nodes[0], each.relations[0]
+    last = next((node for node in each.nodes[1:] if isinstance(node, Node) and is_polynomial(node)), each.nodes[1])
+    assert isinstance(first, Node)
+    assert isinstance(last, Node)
+    order = last.kind == "order"
+    last = last.parts[0] if order else last
+    if relation not in FACTS or not (is_polynomial(first) and is_polynomial(last)) or not flat_names(last):
+        return
+    if flat_names(first) & flat_names(last) or not flat_names(first):
+        return
+    if relation in ("sim", "approx") and (first.kind not in SIMPLE or last.kind not in (*SIMPLE, "/")):
+        return  # an approximation between products is a claim, not a convention
+    if relation == "==" and first.kind not in SIMPLE and each.role == "assertion":
+        return
+    signs = {"gg": ">=", "ll": "<=", "approx": "==", "sim": "=="}
+    place = (each.number, each.formula.line, each.formula.turn)
+    scope.facts.append(Fact(first, "<=" if order else signs.get(relation, relation), last, *place))
+
+
+FACTS = ("==", "approx", "sim", "gg", "ll", "<=", ">=", ":=")
+SIMPLE = ("name", "index")
+
+
+def is_polynomial(node: Node) -> bool:
+    """Whether a side could be a size: sums, products, powers and quotients of names and numbers."""
+    if node.kind == "index":
+        return (
+            len(node.parts) == 2
+            and node.parts[1].kind in ("name", "number")
+            and node.parts[1].text not in INDICES - {"k", "m", "n"}
+        )
+    if node.kind in ("name", "number"):
+        return True
+    return node.kind in ("+", "product", "/", "^", "group", "neg", "-") and all(map(is_polynomial, node.parts))
+
+
+def flat_names(node: Node) -> set[str]:
+    """Names of sizes, with an index as part of the name."""
+    if node.kind == "index":
+        return {f"{node.text}_{node.parts[1].text}"} if len(node.parts) == 2 else {node.text}
+    found = {node.text} if node.kind == "name" else set()
+    return found.union(*map(flat_names, node.parts)) if node.parts else found
 
 
 def _uses(node: Node, scope: Scope) -> None:
@@ -145,6 +217,11 @@ def _uses(node: Node, scope: Scope) -> None:
             name = part.parts[0].text
             if (len(name) == 1 and (name.islower())) or name in ("mu", "omega", "theta", "beta"):
                 scope.vectors.add(name)
+        elif part.kind == "product":
+            for one, other in pairwise(part.parts):  # q^T k: the right one is a vector too
+                single = one.kind == "transpose" and one.parts[0].kind == other.kind == "name"
+                if single and one.parts[0].text.islower() and other.text.islower() and len(other.text) == 1:
+                    scope.vectors.add(other.text)
         elif part.kind == "norm":
             inner = part.parts[0]
             for leaf in [inner, *inner.parts] if inner.kind in ("+", "-", "neg", "group") else [inner]:
@@ -197,7 +274,12 @@ def _bind(each: Said, scope: Scope) -> None:
         if each.role == "hypothesis":
             if _sets(each) or not scope.vectors:  # what is only written again while something is tried changes nothing
                 scope.add(Binding(name, "no function", *place))
-        elif not known or _sets(each) or (each.role in ("definition", "condition") and not scope.vectors):
+        elif (
+            not known
+            or _sets(each)
+            or (isinstance(right, Node) and _lists(right))
+            or (each.role in ("definition", "condition") and (not scope.vectors or known[-1].turn != each.formula.turn))
+        ):
             if isinstance(right, Node) and name not in right.names:
                 shown = f"{name}({', '.join(parameters)}) as defined"
                 stated = _sets(each) or bool(re.search(r"\b(given|function|polynomial|where)\b", each.formula.before))
@@ -209,6 +291,11 @@ def _bind(each: Said, scope: Scope) -> None:
         return
     if isinstance(first, Node) and relation != "approx":
         name = _single(first)
+        if name and isinstance(right, Node) and (size := _own_entries(name, right)):
+            shown = f"in R^{size}"
+            scope.add(Binding(name, "type", *place, dims=(size,), text=shown))
+            scope.sizes[size] += 1
+            return
         if name:
             last = each.nodes[-1]
             if each.role in ("hypothesis", "requirement") or each.hedged or each.modulus:
@@ -221,6 +308,22 @@ def _bind(each: Said, scope: Scope) -> None:
             if any(isinstance(node, Unread) for node in each.nodes):
                 scope.add(Binding(name, "removed", *place))
     _condition(each, place, scope)
+
+
+def _own_entries(name: str, node: Node) -> str:
+    """The size D, if a side is `[x_1, ..., x_D]` for the name x."""
+    node = node.parts[0] if node.kind == "transpose" else node
+    listed = features(node) if node.kind == "vector" else None
+    return listed.text if listed is not None and listed.parts == (Node("name", text=name),) else ""
+
+
+def _lists(node: Node) -> bool:
+    """Whether a side is a list of entries, or a number times one: it says what a map is."""
+    if node.kind in ("transpose", "group"):
+        return _lists(node.parts[0])
+    if node.kind == "vector" and any(part.kind == "dots" for part in node.parts):
+        return features(node) is not None
+    return node.kind == "vector" or (node.kind == "product" and any(map(_lists, node.parts[-1:])))
 
 
 def _sets(each: Said) -> bool:

@@ -36,6 +36,13 @@ HEADING = re.compile(
     r"\s*(?:#{1,6}\s|\**\s*(?:Part|Problem|Question|Solution|Case|Answer|Exercise|Q\d|Method|Approach|Option)\b"
     r"|\**\(?[a-z0-9ivx]{1,4}\)\s)",
 )
+CORRECTION = re.compile(
+    r"\W*(?:no, |yes, |ah, |good catch\W+)?"
+    r"(?:you(?:'re|’re| are) (?:absolutely |completely |totally )?(?:right|correct)"
+    r"|i (?:apologi[sz]e|was wrong|made a(?:n)? (?:mistake|error))|my (?:mistake|apologies)|apologies|let me correct"
+    r"|correction\b|sorry\b)",
+    re.I,
+)
 CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 SENTENCE = re.compile(r"(?<![A-Z]\.)(?<=[.!?:;])\s+(?=[A-Z\\$(*\-\d])|\n\s*\n|\n\s*[-*•]\s|\n\s*\d+\.\s")
 
@@ -66,6 +73,24 @@ class Formula:
     earlier: str = field(default="", repr=False)  # the sentence before that
     section: int = 0
     turn: int = 0
+
+
+def corrected(text: str, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    r"""The turns, cut where a speaker takes something back: what was said before is not taken for granted after.
+
+    >>> [(turn.first, turn.last) for turn in corrected("a\nYou are right, I was wrong.\nb", (Turn("assistant", 1, 3),))]
+    [(1, 1), (2, 3)]
+    """
+    starts = {number for number, line in enumerate(text.split("\n"), start=1) if CORRECTION.match(line)}
+    made = []
+    for turn in turns:
+        first = turn.first
+        for line in sorted(starts):
+            if first < line <= turn.last:
+                made.append(Turn(turn.speaker, first, line - 1, turn.hint))
+                first = line
+        made.append(Turn(turn.speaker, first, turn.last, turn.hint))
+    return tuple(made)
 
 
 def formulas(text: str, turns: tuple[Turn, ...]) -> list[Formula]:

@@ -5,7 +5,7 @@ outer product; what does not fit is refused, never mended.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from likewise.reading.expressions import Node, features, number, rewritten, value
@@ -67,6 +67,7 @@ class Draft:
     free: set[str] = field(default_factory=set)  # names that nothing binds
     inferred: set[str] = field(default_factory=set)  # vectors by the way they are used
     random: bool = False
+    divisors: set[str] = field(default_factory=set)  # names that something is divided by
     notes: list[str] = field(default_factory=list)
 
 
@@ -81,6 +82,8 @@ class Writer:
         self.running = ""  # the index letter that runs over the entries of vectors
         self.expected = False  # whether random names are written with their law, or as any value
         self.scalar = 0  # inside how many functions of numbers: there w x is a dot product
+        self.usual = scope.default_size()  # the size of a vector whose size is not said
+        self.here = False  # whether the turn itself says so
         self.summed = 0  # sums over random features so far, of which one stands for all
         self.values: dict[str, Node] = {}
 
@@ -136,6 +139,8 @@ class Writer:
         below, second = self.linear(node.parts[1])
         if second != NUMBER:
             raise Unread("a division by a vector")
+        if node.parts[1].kind == "name":
+            self.draft.divisors.add(below)
         return f"({above}/{self.wrap(below)})", kind
 
     def wrap(self, text: str) -> str:
@@ -196,7 +201,7 @@ class Writer:
         return f"[{', '.join(parts)}]", ("col", "+".join(size) if not all(s == "1" for s in size) else str(len(size)))
 
     def listed(self, node: Node) -> tuple[str, Type]:
-        """One of R features that differ only in their number; a sum over all is R times one, in the mean and for each."""
+        """One of R features that differ only in their number; a sum over all of them is R times one."""
         size = self.safe(node.text, size=True)
         self.draft.sizes[size] = None
         parts = [self.number(part) for part in node.parts]
@@ -207,7 +212,7 @@ class Writer:
         """What must not hold a sum over features, for one of them would not stand for all."""
         before = self.summed
         found = self.text(node)
-        if self.summed != before or len(found[1]) == 3 and found[1][0] in ("col", "row"):
+        if self.summed != before or (len(found[1]) == 3 and found[1][0] in ("col", "row")):
             raise Unread("a sum over features that is not linear")
         return found
 
@@ -265,7 +270,7 @@ class Writer:
             return self.dot(left, one, right, other)
         if one[0] == "row" and other[0] == "col":
             return self.dot(left, one, right, other)
-        if len(one) == 3 and one[0] != "mat" or len(other) == 3 and other[0] != "mat":
+        if (len(one) == 3 and one[0] != "mat") or (len(other) == 3 and other[0] != "mat"):
             raise Unread("a matrix of features")
         if one[0] == "col" and other[0] == "row":
             return f"outer({left}, {right})", ("mat", one[1], other[1])
@@ -357,7 +362,7 @@ class Writer:
             self.draft.sizes[self.safe(name, size=True)] = None
             return self.safe(name, size=True), NUMBER
         if name in self.scope.vectors:
-            size = self.scope.default_size()
+            size = self.usual
             self.draft.sizes[size] = None
             self.draft.inferred.add(name)
             self.draft.given[self.safe(name)] = f"in R^{size}"
@@ -375,7 +380,7 @@ class Writer:
             self.draft.bindings[name] = law
             size = self.law_size(name, law.law[1])
         elif name in self.scope.rows:
-            size = self.scope.default_size()
+            size = self.usual
         if size is None:
             self.draft.given[self.safe(name)] = "in R"
             return self.safe(name), NUMBER
@@ -388,7 +393,7 @@ class Writer:
         size = _identity_size(covariance)
         vector = name in self.scope.vectors or name in self.scope.rows
         bare = any(part.kind == "name" and part.text == "I" for part in covariance.walk())
-        return size or (self.scope.default_size() if bare or vector else None)
+        return size or (self.usual if bare or vector else None)
 
     def fixed(self, name: str) -> bool:
         """Whether a condition `name = ...` or `name^2 = ...` gives the name; then it becomes a definition."""
@@ -425,6 +430,8 @@ class Writer:
 
     def declared(self, name: str, binding: Binding) -> tuple[str, Type]:
         """A name with a type."""
+        if self.here and len(binding.dims) == 1 and binding.turn != self.at.formula.turn:
+            binding = replace(binding, dims=(self.usual,))  # a size of another turn ends with it
         self.draft.bindings[name] = binding
         for size in binding.dims:
             if size.isidentifier():

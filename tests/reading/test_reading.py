@@ -167,3 +167,51 @@ $$\exp(q^T k/\sqrt{D}) = K(q, k) \exp(\|q\|^2/(2\sqrt{D})) \exp(\|k\|^2/(2\sqrt{
     assert check_answer(text, turns=turns).statements[-1].verdict == "holds"
     mixed = text.replace(r"under the assumption $\sigma^2 = \sqrt{D}$", r"under the assumption $\sigma^2 = 2D$")
     assert check_answer(mixed, turns=turns).statements[-1].verdict == "inconclusive"
+
+
+FEATURES = r"""Let $K(q, k) = \exp(-\|q - k\|^2/(2\sigma^2))$ with $\sigma^2 = \sqrt{D}$. The random features are
+$\phi(x) = \sqrt{\frac{1}{R}} [\sin(w_1 x), \dots, \sin(w_R x), \cos(w_1 x), \dots, \cos(w_R x)]^T$
+with $w_i \sim \mathcal{N}(0, LAW)$.
+
+So $K(q, k) \approx \phi(q)^T \phi(k)$.
+"""
+
+
+def test_features_with_dots_are_unbiased_under_the_right_law_only() -> None:
+    assert check_answer(FEATURES.replace("LAW", r"\sigma^2 I")).statements[-1].verdict == "refuted"
+    right = check_answer(FEATURES.replace("LAW", r"\frac{1}{\sigma^2} I")).statements[-1]
+    assert right.verdict == "holds"
+    assert any(binding.startswith("w: law") for binding in right.bindings)
+
+
+def test_an_abbreviated_list_is_not_taken_for_its_parts() -> None:
+    text = FEATURES.replace("LAW", r"\sigma^2 I").replace(r", \dots, \sin(w_R x), \cos(w_1 x)", "")
+    assert check_answer(text).statements[-1].verdict is None
+
+
+def test_what_is_needed_of_a_map_is_checked_where_the_map_is_defined() -> None:
+    text = r"""We need a map $\phi$ with $\phi(q)^\top \phi(k) = (q^\top k + 1)^2$.
+
+$$\phi(q) = MAP$$"""
+    wrong = check_answer(text.replace("MAP", r"\begin{bmatrix} 1 \\ \sqrt{2} q \\ q \odot q \end{bmatrix}")).statements[
+        -1
+    ]
+    assert (wrong.verdict, wrong.line) == ("refuted", 3)
+    assert "needed in line 1" in wrong.detail
+    right = text.replace("MAP", r"\begin{bmatrix} 1 \\ \sqrt{2} q \\ q \otimes q \end{bmatrix}")
+    assert check_answer(right).statements[-1].verdict == "holds"
+
+
+def test_orders_are_compared_under_what_is_said_about_the_sizes() -> None:
+    text = "Let $q^T k$ be a score and $d = 2 R$. The cost is $O(N d M) = O(N R M)$."
+    assert check_answer(text).statements[-1].verdict == "holds"
+    assert check_answer(text.replace("d = 2 R", "d = R^2")).statements[-1].verdict == "refuted"
+    assert check_answer(text.replace("$d = 2 R$", "$d$ a size")).statements[-1].verdict == "inconclusive"
+    twice = text.replace("$d = 2 R$", "$d = R^2$ or rather $d = 2 R$")
+    assert check_answer(twice).statements[-1].verdict == "inconclusive"
+
+
+def test_a_correction_ends_what_was_said_before() -> None:
+    text = "Define $f(q, k) = (q^T k)^2$.\n\nYou are right, I was wrong.\n\n$$f(q, k) = (q^T k + 1)^2$$"
+    assert check_answer(text).statements[-1].verdict == "inconclusive"
+    assert check_answer(text.replace("You are right, I was wrong.", "So")).statements[-1].verdict == "refuted"
