@@ -14,7 +14,7 @@ $$
 \\|q - k\\|^2 = \\|q\\|^2 + \\|k\\|^2 + 2 q^\\top k
 $$
 
-So $12 + 5 = 18$ in all, and $f(x) \\sim g$.
+So $12 + 5 = 18$ in all, and $x = \\oint y$.
 """
 
 
