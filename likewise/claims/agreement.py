@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from random import Random
 from typing import Any
 
-from flint import ctx
+from flint import arb, ctx
 
 from likewise.claims import blind, judge
 from likewise.claims.language.claim import Bounded, Claim, Compares, HasShape
@@ -189,13 +189,18 @@ def _escapes(claim: Claim, found: Finding) -> bool:
     if ratios is None:
         return False
     orders = ("O", "Omega") if claim.relation.order == "Theta" else (claim.relation.order,)
-    up, down = _grows(ratios, GROWS), _grows([1 / r if r != 0 else r.pos_inf() for r in ratios], GROWS)
+    up, down = _grows(ratios, GROWS), _grows(_turned(ratios), GROWS)
     return ("O" in orders and up) or ("Omega" in orders and down)
+
+
+def _turned(ratios: list[Any]) -> list[Any]:
+    """1/r, infinite only where r is surely 0."""
+    return [arb.pos_inf() if ratio == 0 else 1 / ratio for ratio in ratios]
 
 
 def _grows(ratios: list[Any], factor: float) -> bool:
     if not ratios[-1].is_finite():
-        return not ratios[-1].is_nan()
+        return ratios[-1] == arb.pos_inf()
     return all(bool(b > a * factor) for a, b in pairwise(ratios))
 
 
@@ -224,7 +229,7 @@ def _growing(claim: Claim) -> str | None:
         ray = {name: (draw.choice((1, 1, 2, 3)), draw.choice((0, 0, 1, 1, 2, 3))) for name in free}
         ratios = _along(claim, ray)
         if ratios is not None:
-            turned = [1 / r if r != 0 else r.pos_inf() for r in ratios]
+            turned = _turned(ratios)
             if ("O" in orders and _grows(ratios, STAYS)) or ("Omega" in orders and _grows(turned, STAYS)):
                 return ", ".join(f"{name}={factor}*t^{exponent}" for name, (factor, exponent) in ray.items())
         if time.process_time() > ends:

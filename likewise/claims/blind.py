@@ -36,6 +36,7 @@ STYLES = (
 SCALES = (0, 1, -1, 2, -3, 5, 10, -10, 100, 1000, -1000, 10**6, Fraction(1, 2), Fraction(1, 100), Fraction(-1, 10**6))
 UNITS = (Fraction(3, 5), Fraction(4, 5))
 FEW = 1_000  # points that are all looked at
+MISSES = 400  # sizes in a row whose lengths do not fit, or that make large arrays
 Sizes = dict[str, int]
 Values = dict[str, list[Any]]
 
@@ -123,14 +124,17 @@ def every_point(claim: Claim) -> list[tuple[Sizes, Values]] | None:
 
 
 def points(claim: Claim, seed: int = 0) -> Iterator[tuple[Sizes, Values]]:
-    """Endless points, sizes and entries; not all of them satisfy the assumptions."""
-    draw, lengths, numbers = Random(seed), axes(claim), written(claim)
+    """Many points, sizes and entries; not all of them satisfy the assumptions. None where no lengths fit."""
+    draw, lengths, numbers, missed = Random(seed), axes(claim), written(claim), 0
     for number in range(10**6):
         sizes = _sizes(claim, draw, lengths, numbers, number)
         style = STYLES[number % len(STYLES)] if number < 3 * len(STYLES) else draw.choice(STYLES)
         found = filled(claim, sizes, {}, draw, style, numbers)
+        missed = missed + 1 if found is None else 0
         if found is not None:
             yield found
+        elif missed >= MISSES:
+            return
 
 
 def _sizes(claim: Claim, draw: Random, lengths: set[str], numbers: list[Fraction], number: int) -> Sizes:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from likewise.claims import blind
 from likewise.claims.algebra import balls, intervals
 from likewise.claims.engines import decide
 from likewise.claims.language.parser import parse
@@ -335,3 +336,19 @@ def test_functions_of_joined_vectors_are_left_to_other_engines(wrapped: str) -> 
         "assert: E[dot(psi(q), psi(k))] == exp(dot(q, k))"
     )
     assert answer.verdict == "refuted"
+
+
+@pytest.mark.parametrize("text", ["given: x in R^3; y in R^2 | assume: x == y", "given: x in R^(4096, 4096)"])
+def test_points_end_where_no_lengths_fit(text: str) -> None:
+    claim = parse(text.replace(" | ", "\n") + "\nassert: sqnorm(x) == 0")
+    assert list(blind.points(claim)) == []
+
+
+def test_powers_that_overflow_do_not_grow() -> None:
+    assert decide(parse("sizes: N\nassert: 2^N + N^5 in Theta(2^N)")).verdict == "holds"
+
+
+def test_arrays_without_entries_prove_nothing() -> None:
+    found = decide(parse("given: x in R^D\nassume: D == 1\nassert: pairs(x) == zeros(0)"))
+    assert (found.verdict, found.grade) != ("inconclusive", "disagreement")
+    assert found.verdict != "refuted"

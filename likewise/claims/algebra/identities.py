@@ -236,7 +236,7 @@ def _decided(asked: Question, wanted: Sequence[Compared], assumed: Sequence[Comp
     rest = [(substitute(value, values), comparison) for value, comparison in assumed]
     known = facts(asked, [*rest, *inequalities([value for value, _ in wanted])])
     methods = [_settled(known, substitute(value, values), comparison) for value, comparison in wanted]
-    return None if None in methods else max(filter(None, methods), key=METHODS.index)
+    return None if not methods or None in methods else max(filter(None, methods), key=METHODS.index)
 
 
 def _settled(known: Facts, value: Form, comparison: Comparison, depth: int = 0) -> str | None:

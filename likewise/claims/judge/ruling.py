@@ -137,7 +137,10 @@ def _ruled(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) ->
 
 
 def ratio(claim: Claim, sizes: Mapping[str, int]) -> "arb | None":
-    """|f|/|g| of `f in O(g)` at sizes that the claim allows; infinite where g is 0 and f is not; None outside."""
+    """|f|/|g| of `f in O(g)` at sizes that the claim allows; infinite where g is 0 and f is not.
+
+    None outside of the claim, and where numbers overflow.
+    """
     relation = claim.relation
     assert isinstance(relation, Bounded)
     assert not isinstance(relation.quantity, str)
@@ -146,8 +149,9 @@ def ratio(claim: Claim, sizes: Mapping[str, int]) -> "arb | None":
         return None
     f, g = (ball(still(point.value(side).array.reshape(-1)[0])) for side in (relation.quantity, relation.bound))
     if g == 0:
-        return None if f == 0 else arb.pos_inf()
-    return abs(f) / abs(g)
+        return arb.pos_inf() if f.is_finite() and f != 0 else None
+    quotient = abs(f) / abs(g)
+    return quotient if quotient.is_finite() else None
 
 
 def _shaped(point: Point, relation: HasShape) -> Ruling:
