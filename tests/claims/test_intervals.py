@@ -128,10 +128,14 @@ def test_derivatives_agree_with_differences(value: Form) -> None:
         assert at(derivative(value, X), point) == pytest.approx(difference, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_an_identity_that_is_not_proved_is_only_searched() -> None:
     found = intervals.decide(parse("given: x in R\nassert: log(exp(x) + 1) - log(1 + exp(-x)) == x\npoints: 5"))
     assert found is not None
     assert (found.verdict, found.grade, found.detail) == ("inconclusive", "searched", "no counterexample at 5 points")
+    text = "given: x in R^n\nassert: prod(1 + exp(x))*prod(1 + exp(-x)) == prod(2 + exp(x) + exp(-x))\nbudget: 1"
+    wide = decide(parse(text))
+    assert wide.grade == "searched"
 
 
 def test_what_no_point_separates_is_never_refuted() -> None:
@@ -143,3 +147,16 @@ def test_a_false_identity_that_the_lattice_misses_is_found_at_random_points() ->
     text = "given: x in [0.1, 0.2]\nassert: (x - 0.1)*(x - 0.2)*(x - 0.15)*(x - 0.125) == 0"
     found = decide(parse(text))
     assert found.verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "given: x, y, z in Z\nassert: x^3 + y^3 + z^3 != 114",  # nobody knows
+        "given: x in R\nassert: erf(x)^2 <= 1 - exp(-4*x^2/pi)",  # true (Polya 1945), and near to equality
+    ],
+)
+def test_an_open_inequality_gives_its_reason(text: str) -> None:
+    found = decide(parse(f"{text}\nbudget: 0.5"))
+    assert found.verdict == "inconclusive"
+    assert "neither proved nor refuted" in found.detail
