@@ -473,6 +473,8 @@ def _order(said: Said, scope: Scope, place: int, left: Node, right: Node) -> Rea
     r"""O(a) + O(b) = O(c): the sum of the left ones grows no faster than the right one."""
     if right.kind != "order":
         raise Unread("an order on the left of something else")
+    if said.formula.line in scope.programs and left.kind in ("name", "index", "call"):
+        return costs(scope.programs[said.formula.line], right, said.formula.line, place)
     ordered = any(part.kind == "order" for part in left.walk())
     if (
         not ordered
@@ -481,6 +483,15 @@ def _order(said: Said, scope: Scope, place: int, left: Node, right: Node) -> Rea
     ):
         raise Unread("which program?")
     return _grows(said, scope, place, left, right.parts[0], right.text)
+
+
+def costs(program: str, order: Node, line: int, place: int = 0) -> Reading:
+    """`cost in O(...)` of a program."""
+    names: set[str] = set()
+    text = polynomial(order.parts[0], names)
+    binding = Binding("cost", "program", -1, line, 0, 0, text=f"of {program}")
+    claim = f"of: {program}\nsizes: {', '.join(sorted(names))}\nassert: cost in {order.text}({text})"
+    return Reading(place + 1, (claim,), bindings=(binding,))
 
 
 def _grows(said: Said, scope: Scope, place: int, left: Node, right: Node, order: str) -> Reading:

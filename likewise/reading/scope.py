@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
+from likewise.reading.corrections import Correction
 from likewise.reading.expressions import ELEMENTARY, Node, Parser, features, value
 from likewise.reading.latex import Token, Unread
 from likewise.reading.statements import Said, head_of
@@ -80,6 +81,7 @@ class Scope:
     facts: list[Fact] = field(default_factory=list)
     vectors: set[str] = field(default_factory=set)  # names used as vectors: transposed, or inside a norm
     sizes: Counter[str] = field(default_factory=Counter)  # names used as sizes, and how often
+    programs: dict[int, str] = field(default_factory=dict)  # by lines, as a person says
     counts: set[str] = field(default_factory=set)  # names of how many features a list with dots has
     rows: set[str] = field(default_factory=set)  # names that such a list numbers: w of w_1, ..., w_R
 
@@ -146,9 +148,9 @@ def heads(said: Sequence[Said]) -> set[str]:
     return found
 
 
-def scope_of(said: Sequence[Said]) -> Scope:
-    """The first pass: what every statement binds."""
-    scope = Scope()
+def scope_of(said: Sequence[Said], corrections: Sequence[Correction] = ()) -> Scope:
+    """The first pass: what every statement binds; a person's corrections overrule it."""
+    scope = Scope(programs={each.line: each.program for each in corrections if each.program})
     for each in said:
         for node in each.nodes:
             if isinstance(node, Node):
@@ -158,7 +160,22 @@ def scope_of(said: Sequence[Said]) -> Scope:
     for each in said:
         _bind(each, scope)
         _fact(each, scope)
+    for each in corrections:
+        if each.dims is not None:
+            _correct(each, each.dims, scope)
     return scope
+
+
+def _correct(each: Correction, dims: tuple[str, ...], scope: Scope) -> None:
+    """Give a name the type that a person says, everywhere."""
+    shown = "in R" + (f"^({', '.join(dims)})" if dims else "") + ", as corrected"
+    kept = [one for one in scope.bindings.get(each.name, ()) if one.kind in ("value", "function")]
+    scope.bindings[each.name] = [*kept, Binding(each.name, "type", -1, each.line, 0, 0, dims=dims, text=shown)]
+    scope.vectors.discard(each.name)
+    scope.rows.discard(each.name)
+    for size in dims:
+        if size.isidentifier():
+            scope.sizes[size] += 1
 
 
 def _fact(each: Said, scope: Scope) -> None:
