@@ -8,8 +8,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from fractions import Fraction
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from likewise.checks import require
@@ -18,11 +17,11 @@ from likewise.claims.language.limits import DOCUMENT
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unbounded, Unparsed
 from likewise.claims.stated import Stated
-from likewise.claims.verdict import SCHEMA, Undecided, Verdict, VerdictName
+from likewise.claims.verdict import SCHEMA, Undecided, Verdict
 from likewise.progress import Progress, silent
 from likewise.reading.corrections import Correction
 from likewise.reading.expressions import Node, value
-from likewise.reading.findings import Part, parts_of, related
+from likewise.reading.findings import Part, Statement, parts_of, related
 from likewise.reading.links import CONDITION, EQUATION, Reading, defines, readings
 from likewise.reading.scope import Scope, heads, scope_of
 from likewise.reading.segments import Turn, corrected, formulas
@@ -30,58 +29,6 @@ from likewise.reading.statements import Said, is_range, parsed, statements
 
 BUDGET = 2.0  # seconds for one claim
 UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One statement of an answer, in the order of the text; `claim` is what was read, `refusal` why nothing was."""
-
-    line: int
-    column: int
-    source: str  # as typed, without delimiters
-    role: str
-    speaker: str
-    claim: str = ""
-    bindings: tuple[str, ...] = ()  # name, what it is, and the line that says so
-    verdict: VerdictName | None = None  # nothing if no claim was read
-    grade: str = ""
-    detail: str = ""
-    witness: tuple[tuple[str, str], ...] = ()
-    findings: tuple[str, ...] = ()  # contradicts line n, follows from line n
-    refusal: str = ""
-    relation: bool = True  # whether it says something, or only names a term
-    head: str = field(default="", repr=False)  # the name or function on its left side
-    worth: Fraction | None = field(default=None, repr=False)  # the number that it gives the name
-    follows: int = field(default=-1, repr=False)  # the statement that it goes on from
-    place: tuple[int, int] = field(default=(0, 0), repr=False)  # section and turn
-    readings: tuple[Reading, ...] = field(default=(), repr=False)
-    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
-
-    @property
-    def understood(self) -> bool:
-        """Whether it has a claim, or a place among the bindings and conditions."""
-        return bool(self.claim) or self.refusal == ""
-
-    @property
-    def shown(self) -> Verdict:
-        """The verdict on the link that decides the statement."""
-        return next(each for each in self.verdicts if each.verdict == self.verdict)
-
-    @property
-    def decided(self) -> bool:
-        """Whether it holds or is refuted."""
-        return self.verdict in ("holds", "refuted")
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        names = ("line", "column", "source", "role", "speaker", "claim", "verdict", "grade", "detail", "refusal")
-        plain = {name: getattr(self, name) for name in names}
-        return {
-            **plain,
-            "bindings": list(self.bindings),
-            "witness": dict(self.witness),
-            "findings": list(self.findings),
-        }
 
 
 @dataclass(frozen=True)
@@ -191,7 +138,7 @@ def check_answers(
 ) -> list[Answer]:
     """Decide the statements of several answers at once; equal claims are asked about once."""
     read = [reading for answer in answers for statement in answer.statements for reading in statement.readings]
-    texts = dict.fromkeys(claim for reading in read for claim in reading.claims)
+    texts = dict.fromkeys(claim for reading in read for claim in (*reading.claims, *reading.also))
     plain = dict.fromkeys(claim for reading in read if reading.plain for claim in reading.claims)
     verdicts = {claim: verdict for claim in plain if (verdict := numbers(claim, budget)) is not None}
     asked = [claim for claim in texts if claim not in verdicts]
@@ -295,7 +242,10 @@ def _judged(statement: Statement, verdicts: dict[str, Verdict]) -> Statement:
     asked = [reading for reading in statement.readings if reading.claims]
     if not asked:
         return statement
-    links = [_link(reading, [verdicts[claim] for claim in reading.claims]) for reading in asked]
+    links = [
+        _link(reading, *([verdicts[claim] for claim in claims] for claims in (reading.claims, reading.also)))
+        for reading in asked
+    ]
     worst = next(
         (
             (verdict, reading)
@@ -318,7 +268,7 @@ def _judged(statement: Statement, verdicts: dict[str, Verdict]) -> Statement:
     )
 
 
-def _link(reading: Reading, found: list[Verdict]) -> Verdict:
+def _link(reading: Reading, found: list[Verdict], also: list[Verdict]) -> Verdict:
     """The verdict on one link: its readings must agree, and a refutation needs every name bound."""
     first = found[0]
     names = {each.verdict for each in found}
@@ -333,5 +283,8 @@ def _link(reading: Reading, found: list[Verdict]) -> Verdict:
         return replace(first, verdict="inconclusive", grade="undecided", detail=f"no real number: {first.detail}")
     if first.verdict == "refuted" and reading.open:
         detail = f"refuted as it stands, but {'; '.join(reading.open)}: {first.detail}"
+        return replace(first, verdict="inconclusive", grade="undecided", detail=detail)
+    if first.verdict == "refuted" and any(each.verdict != "refuted" for each in also):
+        detail = f"refuted as it stands, but not shown to be under conditions that may be meant: {first.detail}"
         return replace(first, verdict="inconclusive", grade="undecided", detail=detail)
     return found[-1] if first.verdict == "refuted" else first

@@ -1,23 +1,75 @@
-"""What statements say about each other, and which lettered parts of a question were answered.
+"""Statements with their verdicts, what they say about each other, and which lettered parts of a question were answered.
 
-Apart from `answers`, for it looks at verdicts of the whole text, not at one statement.
+Apart from `answers`, which reads and checks: here verdicts of the whole text are compared.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
 
+from likewise.claims.verdict import Verdict, VerdictName
+from likewise.reading.links import Reading
 from likewise.reading.segments import Turn
-
-if TYPE_CHECKING:
-    from likewise.reading.answers import Statement
 
 LABEL = re.compile(
     r"\s*(?:#{1,6}\s*)?(?:[-*]\s+)?\**(?:Part\s+|Question\s+)?\(([a-z])\)(?:\([ivx]+\))?\**[\s:.)*]*(.*)$"
 )
 SAID = ("assertion", "definition")
 WORDS = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of an answer, in the order of the text; `claim` is what was read, `refusal` why nothing was."""
+
+    line: int
+    column: int
+    source: str  # as typed, without delimiters
+    role: str
+    speaker: str
+    claim: str = ""
+    bindings: tuple[str, ...] = ()  # name, what it is, and the line that says so
+    verdict: VerdictName | None = None  # nothing if no claim was read
+    grade: str = ""
+    detail: str = ""
+    witness: tuple[tuple[str, str], ...] = ()
+    findings: tuple[str, ...] = ()  # contradicts line n, follows from line n
+    refusal: str = ""
+    relation: bool = True  # whether it says something, or only names a term
+    head: str = field(default="", repr=False)  # the name or function on its left side
+    worth: Fraction | None = field(default=None, repr=False)  # the number that it gives the name
+    follows: int = field(default=-1, repr=False)  # the statement that it goes on from
+    place: tuple[int, int] = field(default=(0, 0), repr=False)  # section and turn
+    readings: tuple[Reading, ...] = field(default=(), repr=False)
+    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
+
+    @property
+    def understood(self) -> bool:
+        """Whether it has a claim, or a place among the bindings and conditions."""
+        return bool(self.claim) or self.refusal == ""
+
+    @property
+    def shown(self) -> Verdict:
+        """The verdict on the link that decides the statement."""
+        return next(each for each in self.verdicts if each.verdict == self.verdict)
+
+    @property
+    def decided(self) -> bool:
+        """Whether it holds or is refuted."""
+        return self.verdict in ("holds", "refuted")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        names = ("line", "column", "source", "role", "speaker", "claim", "verdict", "grade", "detail", "refusal")
+        plain = {name: getattr(self, name) for name in names}
+        return {
+            **plain,
+            "bindings": list(self.bindings),
+            "witness": dict(self.witness),
+            "findings": list(self.findings),
+        }
 
 
 @dataclass(frozen=True)
@@ -29,7 +81,7 @@ class Part:
     answered: int
 
 
-def related(statements: Sequence["Statement"]) -> "tuple[Statement, ...]":
+def related(statements: Sequence[Statement]) -> tuple[Statement, ...]:
     """The statements with what contradicts an earlier line and what follows from a refuted one."""
     made: list[Statement] = []
     wrong: dict[int, int] = {}  # statements that are refuted or rest on one that is, with the line to blame
@@ -57,7 +109,7 @@ def related(statements: Sequence["Statement"]) -> "tuple[Statement, ...]":
     return tuple(made)
 
 
-def _boxed_otherwise(each: "Statement", earlier: "Sequence[Statement]") -> list[int]:
+def _boxed_otherwise(each: Statement, earlier: Sequence[Statement]) -> list[int]:
     """The line of the value that a derivation gave a name, if the box gives it another one."""
     if r"\boxed" not in each.source or each.worth is None or each.role not in SAID:
         return []
