@@ -372,7 +372,9 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
     reasons += [
         f"{binding.name} was defined in another section, line {binding.line}"
         for binding in functions
-        if binding.turn == said.formula.turn and binding.chapter not in (0, said.formula.chapter)
+        if binding.turn == said.formula.turn
+        and binding.chapter not in (0, said.formula.chapter)
+        and "_" not in binding.name  # K_Gauss and sim_softmax are said of one thing only
     ]
     if said.hedged:
         reasons.append(said.hedged)

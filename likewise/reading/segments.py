@@ -36,6 +36,7 @@ HEADING = re.compile(
     r"\s*(?:#{1,6}\s|\**\s*(?:Part|Problem|Question|Solution|Case|Answer|Exercise|Q\d|Method|Approach|Option)\b"
     r"|\**\(?[a-z0-9ivx]{1,4}\)\s)",
 )
+PROBLEM = re.compile(r"\b(?:Solution|Answer|Problem|Question|Part|Exercise)\b|\bQ\d")
 CHAPTER = re.compile(r"\s*\**\s*(?:Problem|Question|Exercise|Q)\s*\d")
 CORRECTION = re.compile(
     r"\W*(?:no, |yes, |ah, |good catch\W+)?"
@@ -161,13 +162,15 @@ def _stops(prose: str, text: str, covered: list[tuple[int, int]]) -> list[int]:
 def _chapters(text: str, turns: tuple[Turn, ...], fenced: list[tuple[int, int]], starts: list[int]) -> list[int]:
     """The chapter of every line, from 1: in each turn the highest level of headings that occurs more than once.
 
-    What stands alone above is a title. Deeper headings, steps and lettered parts go on with the same names.
+    What stands alone above is a title, unless it names one problem. Deeper headings, steps and lettered parts go on with
+    the same names.
     """
     levels = {}
     for token in _blocks_only().parse(text):
         if token.type == "heading_open" and token.map is not None:
             levels[token.map[0] + 1] = int(token.tag[1:])
-    for number, line in enumerate(text.split("\n"), start=1):
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
         code = any(first <= starts[number - 1] < last for first, last in fenced)
         if number not in levels and not code and len(line) < 200 and CHAPTER.match(line):
             levels[number] = 0
@@ -175,7 +178,11 @@ def _chapters(text: str, turns: tuple[Turn, ...], fenced: list[tuple[int, int]],
     chapter = 0
     for turn in turns or (Turn("unknown", 1, len(starts)),):
         inside = {line: level for line, level in levels.items() if turn.first <= line <= turn.last}
-        often = [level for level in inside.values() if list(inside.values()).count(level) > 1]
+        often = [
+            level
+            for line, level in inside.items()
+            if list(inside.values()).count(level) > 1 or PROBLEM.search(lines[line - 1])
+        ]
         begins = {line for line, level in inside.items() if often and level <= min(often)}
         current = 0
         for line in range(turn.first, min(turn.last, len(starts)) + 1):
