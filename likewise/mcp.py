@@ -1,4 +1,4 @@
-"""A server of the Model Context Protocol for assistants, with three tools that only read.
+"""A server of the Model Context Protocol for assistants, with four tools that only read.
 
 Code claims stay off here, whoever asks. Over HTTP the server is reached from this machine alone, with a token. A
 document has a deadline, and ends when its client goes; several are checked at once.
@@ -20,6 +20,7 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 import likewise
+from likewise import reading
 from likewise.claims import checking
 from likewise.claims.language.claim import VerdictName
 from likewise.claims.verdict import SCHEMA, Outcome, Verdict, worst
@@ -33,13 +34,16 @@ DOCUMENT = 60.0  # seconds on the clock for a document, or for a claim on a busy
 DOCUMENTS = 4  # checked at once; each uses all cores, and a short one must not wait for a long one
 CLAIMS = 8  # checked at once, beside the documents
 BODY = 8_000_000  # bytes of a request over HTTP: a document of the longest kind, escaped
+SHORT = 400  # characters of a formula, claim or reason in an answer about a draft
+OPEN = 20  # formulas that stayed open in such an answer
 POLL = 0.5  # seconds between looks at whether a client is still there
 TOKEN = "LIKEWISE_MCP_TOKEN"  # a variable of the environment; without it every start has a token of its own
 READ_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 INSTRUCTIONS = """\
 Checks technical statements about deep learning by executing them: identities, expectations, shapes, exact costs,
-O-bounds, cited numbers. Write a statement as a claim (explain_format says how) and check it before you assert it. When
-it is refuted, read the counterexample and say what you correct. Inconclusive means undecided, not true."""
+O-bounds, cited numbers. Give check_answer your draft before you send it, or write a statement as a claim
+(explain_format says how) and check it before you assert it. When it is refuted, read the counterexample and say what
+you correct. Inconclusive means undecided, not true."""
 
 
 class Answer(BaseModel):
@@ -84,6 +88,30 @@ class Answers(BaseModel):
     malformed: int = Field(description="How many are not written as claims are; place says where.")
 
 
+class Formula(BaseModel):
+    """One formula of a draft that is refuted or open, with its place."""
+
+    line: int
+    column: int
+    source: str = Field(description="The formula as typed.")
+    verdict: VerdictName
+    claim: str = Field(description="What was read; if it is not what was meant, say the missing definition.")
+    detail: str = Field(description="Of a refuted formula the counterexample, of another one the reason.")
+    bindings: list[str] = Field(description="The lines that say what its names are.")
+    findings: list[str] = Field(description="Lines that it contradicts or follows from.")
+
+
+class Draft(BaseModel):
+    """What was found in a draft: refuted formulas first, then those that stayed open, and counts of all."""
+
+    version: Literal[1] = Field(alias="schema", description="Of the form of this answer.")
+    refuted: list[Formula]
+    open: list[Formula]
+    counts: dict[str, int]
+    refused: dict[str, int] = Field(description="Why other formulas were not read, and how many.")
+    unanswered: list[str] = Field(description="Lettered parts that have no answer.")
+
+
 class Format(BaseModel):
     """How to write a claim."""
 
@@ -91,7 +119,7 @@ class Format(BaseModel):
 
 
 def server() -> MCPServer:
-    """The server, with its three tools."""
+    """The server, with its four tools."""
     made = MCPServer("likewise", version=likewise.__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     documents, claims = anyio.Semaphore(DOCUMENTS), anyio.Semaphore(CLAIMS)
 
@@ -108,6 +136,13 @@ def server() -> MCPServer:
         async with documents:
             check = functools.partial(checking.check_document, markdown, budget=SECONDS, seconds=DOCUMENT)
             return answers(await while_connected(check, context))
+
+    @made.tool(annotations=READ_ONLY)
+    async def check_answer(text: str, context: Context) -> Draft:
+        """Check a draft in Markdown and LaTeX before you send it: its formulas are read as they are written."""
+        async with documents:
+            check = functools.partial(reading.check_answer, text, speaker="assistant", seconds=DOCUMENT)
+            return draft(await while_connected(check, context))
 
     @made.tool(annotations=READ_ONLY)
     def explain_format() -> Format:
@@ -141,6 +176,29 @@ async def while_connected(check: Callable[..., Found], context: Context) -> Foun
 def answer(verdict: Verdict) -> Answer:
     """A verdict as the tools return it."""
     return Answer.model_validate(_printable(verdict.to_json()))
+
+
+def draft(found: reading.Answer) -> Draft:
+    """What was found in a draft, short enough to act on."""
+    listed: dict[str, list[Any]] = {"refuted": [], "inconclusive": []}
+    for each in found.statements:
+        if each.verdict in listed:
+            plain = each.to_json()
+            listed[each.verdict].append(
+                {
+                    **{name: plain[name] for name in ("line", "column", "verdict", "bindings", "findings")},
+                    **{name: plain[name][:SHORT] for name in ("source", "claim", "detail")},
+                }
+            )
+    plain = {
+        "schema": SCHEMA,
+        "refuted": listed["refuted"],
+        "open": listed["inconclusive"][:OPEN],
+        "counts": found.counts,
+        "refused": found.refused,
+        "unanswered": [part.label for part in found.parts if not part.answered],
+    }
+    return Draft.model_validate(_printable(plain))
 
 
 def answers(verdicts: Sequence[Verdict]) -> Answers:

@@ -164,6 +164,7 @@ def test_wrong_usage_is_one_line_and_exits_2(tmp_path: Path, capsys: pytest.Capt
     page = write(tmp_path / "page.md", "holds")
     pipe = str(tmp_path / "pipe.md")
     os.mkfifo(pipe)
+    (tmp_path / "empty").mkdir()
     (tmp_path / "wide.md").write_text("text", encoding="utf-16")
     (tmp_path / "list.yaml").write_text("claims: [{assert: 1 == 1}]")
     missing, out = str(tmp_path / "missing.md"), str(tmp_path / "out.html")
@@ -173,7 +174,7 @@ def test_wrong_usage_is_one_line_and_exits_2(tmp_path: Path, capsys: pytest.Capt
         (page, "--json", "--sarif"): "check: the output must be one of --json and --sarif; got both.",
         (missing,): f"check: file must exist, or be the name of a module with a source; got {missing}.",
         (missing, "--annotate", out): f"check: file must exist; got {missing}.",
-        (str(tmp_path),): f"check: file must be a file or the name of a module; got the folder {tmp_path}.",
+        (str(tmp_path / "empty"),): f"check: {tmp_path / 'empty'} must hold answers (.md, .markdown, .txt, .json); got",
         (pipe,): f"check: file must be a regular file; got a pipe or a device, {pipe}. Redirect it: likewise check - <",
         (pipe, "--annotate", out): f"check: file must be a regular file; got a pipe or a device, {pipe}.",
         (str(tmp_path / "wide.md"),): f"check: file must be text in UTF-8; got {tmp_path / 'wide.md'}.",

@@ -1,4 +1,4 @@
-"""The door for assistants: three tools that only read, in this process, over pipes and over HTTP on this machine."""
+"""The door for assistants: four tools that only read, in this process, over pipes and over HTTP on this machine."""
 
 import asyncio
 import json
@@ -73,9 +73,9 @@ async def _tools() -> list[Any]:
         return (await client.list_tools()).tools
 
 
-def test_there_are_three_tools_and_they_only_read() -> None:
+def test_there_are_four_tools_and_they_only_read() -> None:
     tools = {tool.name: tool for tool in anyio.run(_tools)}
-    assert set(tools) == {"check_claim", "check_document", "explain_format"}
+    assert set(tools) == {"check_claim", "check_document", "check_answer", "explain_format"}
     for tool in tools.values():
         hints = tool.annotations.model_dump(by_alias=True, exclude_none=True)
         assert hints == {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
@@ -83,6 +83,7 @@ def test_there_are_three_tools_and_they_only_read() -> None:
         assert tool.output_schema["type"] == "object"
     assert list(tools["check_claim"].input_schema["properties"]) == ["text"]
     assert list(tools["check_document"].input_schema["properties"]) == ["markdown"]
+    assert list(tools["check_answer"].input_schema["properties"]) == ["text"]
     assert tools["explain_format"].input_schema["properties"] == {}
 
 
@@ -104,6 +105,15 @@ def test_a_document_is_answered_in_its_order() -> None:
     assert (found["malformed"], found["verdicts"][2]["place"]) == (1, [12, 9])
     twice = call(server(), "check_document", markdown="```claim\nof: a.py:f\nassert: cost in O(1)\n```\n" * 2)
     assert (twice["outcome"], twice["fails"], twice["open"]) == ("open", 0, 2)
+
+
+def test_a_draft_is_answered_with_its_errors_first_and_what_stayed_open() -> None:
+    text = "(a) So $2 + 2 = 5$, and $1 + 1 = 2$.\n\n(b)\n\nLet $f(q) = q^T q$. Then $f(k) = \\weird$."
+    found = call(server(), "check_answer", text=text)
+    assert [(each["line"], each["column"], each["source"]) for each in found["refuted"]] == [(1, 9, "2 + 2 = 5")]
+    assert (found["counts"]["decided"], found["counts"]["refuted"]) == (2, 1)
+    assert sum(found["refused"].values()) == 1
+    assert found["unanswered"] == []
 
 
 def test_a_document_without_claims_is_no_pass() -> None:

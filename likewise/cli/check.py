@@ -20,11 +20,12 @@ CHECK_EXAMPLES = examples(
     "likewise check answer.md",
     "likewise check docs/claims.md claims.yaml likewise.attention",
     "likewise check answer.md --annotate answer.html",
-    "likewise check answer.md --read formulas --strict",
+    "likewise check answers/ --strict",
+    "likewise check conversation.json",
     "likewise check answer.md --sarif --budget 5s",
     "likewise check --catalogue",
 )
-READ_EXAMPLES = examples("likewise read answer.md", "likewise read answer.md --json")
+READ_EXAMPLES = examples("likewise read answer.md", "likewise read conversation.json --json")
 
 
 def check(
@@ -34,7 +35,7 @@ def check(
             default_factory=list,
             metavar="FILES",
             show_default=False,
-            help="Markdown, YAML or Python files, names of modules, or - for Markdown on stdin.",
+            help="Markdown, text, conversation (JSON), YAML or Python files, folders, modules, or - for stdin.",
         ),
     ],
     as_json: Json = False,
@@ -100,12 +101,14 @@ def check(
         pairs = [pair for file, answer in answers for pair in answer.as_claims(file)]
         print(json.dumps(sarif([*stated, *(one for one, _ in pairs)], [*verdicts, *(other for _, other in pairs)])))
     else:
-        from likewise.cli.verdicts import show_answer, show_catalogue, show_verdicts
+        from likewise.cli.verdicts import show_answer, show_catalogue, show_totals, show_verdicts
 
         if stated:
             (show_catalogue if catalogue else show_verdicts)(stated, verdicts)
         for file, answer in answers:
             show_answer(file, answer)
+        if len(answers) > 1:
+            show_totals(answers)
     raise typer.Exit(_worst_code(verdicts, [answer for _, answer in answers], strict))
 
 
@@ -116,43 +119,38 @@ def read(
     """Read the formulas of an answer as claims, with the lines that bind each name, and check nothing."""
     from likewise.claims.documents import text_at
     from likewise.cli.verdicts import show_readings
+    from likewise.reading.opening import opened
 
-    answer = _answer(file, text_at(file))
+    found = [(each.name, each.read()) for each in opened(Path(file), text_at(file))]
     if as_json:
-        print(json.dumps(answer.to_json()))
+        plain = [answer.to_json() for _, answer in found]
+        print(json.dumps(plain[0] if len(plain) == 1 else plain))
     else:
-        show_readings(file, answer)
-
-
-def _answer(file: str, text: str) -> "Answer":
-    """The formulas of a text; a sidecar beside the file says who speaks."""
-    from likewise.reading import read_answer
-    from likewise.reading.speakers import speakers_of
-
-    path = Path(file)
-    return read_answer(text, turns=speakers_of(path.with_name(f"{path.stem}.speakers.yaml"), text))
+        for name, answer in found:
+            show_readings(name, answer)
 
 
 def _claims_and_formulas(files: list[str], *, formulas: bool) -> "tuple[list[Stated], list[tuple[str, Answer]]]":
     """Claims of every file; formulas of texts that have no claim, or of all texts if they are asked for."""
     from likewise.claims.documents import claims_at, markdown_claims, text_at
     from likewise.claims.stated import or_nothing
+    from likewise.reading.opening import TEXTS, files_of, opened
 
     stated: list[Stated] = []
     answers = []
-    for file in files:
-        readable = Path(file).is_file() and Path(file).suffix.lower() in (".md", ".markdown", ".txt")
-        if file != "-" and not readable:
+    several = [str(path) for file in files for path in (files_of(Path(file)) if Path(file).is_dir() else [file])]
+    for file in several:
+        path = Path(file)
+        talk = path.is_file() and path.suffix.lower() == ".json"
+        if file != "-" and not talk and not (path.is_file() and path.suffix.lower() in TEXTS):
             stated += claims_at(file)
             continue
         text = text_at(file)
-        claims = markdown_claims(text, file=file)
-        answer = _answer(file, text) if formulas or not claims else None
-        if answer is not None and answer.counts["statements"]:
-            answers.append((file, answer))
-            stated += claims
-        else:
-            stated += or_nothing(claims, file)
+        claims = [] if talk else markdown_claims(text, file=file)
+        read = [(each.name, each.read()) for each in opened(path, text)] if formulas or not claims else []
+        found = [(name, answer) for name, answer in read if answer.counts["statements"]]
+        answers += found
+        stated += claims if found else or_nothing(claims, file)
     return stated, answers
 
 

@@ -18,7 +18,7 @@ def mcp(
     ] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of --http; 0 for any that is free.")] = 8765,
 ) -> None:
-    """Let an assistant check its claims: a Model Context Protocol server with three tools that only read."""
+    """Let an assistant check its claims: a Model Context Protocol server with four tools that only read."""
     require_package("mcp", "mcp")
     from likewise.mcp import serve
 

@@ -1,6 +1,7 @@
 """Verdicts on a screen: tables in a terminal, plain lines in a pipe. What a claim says is shown there, never obeyed."""
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 
 from rich import box
@@ -70,6 +71,26 @@ def show_answer(file: str, answer: Answer) -> None:
     console.print(text(counted(answer)))
 
 
+def show_totals(answers: Sequence[tuple[str, Answer]]) -> None:
+    """The last table of a folder: counts of every file, and of every speaker in all of them."""
+    speakers: dict[str, Counter[str]] = {}
+    for file, answer in answers:
+        print(printable(f"{file}: {counted(answer, reasons=False)}"))
+        for each in answer.statements:
+            if each.relation:
+                row = speakers.setdefault(each.speaker, Counter())
+                row["statements"] += 1
+                row.update({"decided": each.decided, "refuted": each.verdict == "refuted", "claims": bool(each.claim)})
+    for speaker, row in sorted(speakers.items()):
+        print(f"{speaker}: {_listed(row)}")
+    total = sum((Counter(answer.counts) for _, answer in answers), Counter())
+    print(f"{len(answers)} answers: {total['formulas']} formulas, {_listed(total)}")
+
+
+def _listed(row: Counter[str]) -> str:
+    return ", ".join(f"{row[name]} {name}" for name in ("statements", "claims", "decided", "refuted"))
+
+
 def show_readings(file: str, answer: Answer) -> None:
     """Every formula with its claim and the lines that bind its names, or why it was not read."""
     for each in answer.statements:
@@ -84,14 +105,16 @@ def show_readings(file: str, answer: Answer) -> None:
     print(printable(counted(answer)))
 
 
-def counted(answer: Answer) -> str:
+def counted(answer: Answer, *, reasons: bool = True) -> str:
     """The last line: how many formulas were read, and why others were not."""
     counts = answer.counts
     line = (
         f"{counts['formulas']} formulas, {counts['statements']} statements: {counts['understood']} understood, "
         f"{counts['claims']} claims, {counts['decided']} decided, {counts['refuted']} refuted"
     )
-    refused = "; ".join(f"{count} {reason}" for reason, count in list(answer.refused.items())[:8])
+    refused = "; ".join(f"{count} {reason}" for reason, count in list(answer.refused.items())[:8]) if reasons else ""
+    missing = ", ".join(f"({part.label})" for part in answer.parts if not part.answered)
+    line += f". Parts without an answer: {missing}" if missing else ""
     return f"{line}. Not read: {refused}." if refused else f"{line}."
 
 

@@ -8,7 +8,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from likewise.checks import require
@@ -17,64 +17,18 @@ from likewise.claims.language.limits import DOCUMENT
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unbounded, Unparsed
 from likewise.claims.stated import Stated
-from likewise.claims.verdict import SCHEMA, Undecided, Verdict, VerdictName
+from likewise.claims.verdict import SCHEMA, Undecided, Verdict
 from likewise.progress import Progress, silent
-from likewise.reading.expressions import Node
+from likewise.reading.corrections import Correction
+from likewise.reading.expressions import Node, value
+from likewise.reading.findings import Part, Statement, parts_of, related
 from likewise.reading.links import CONDITION, EQUATION, Reading, defines, readings
 from likewise.reading.scope import Scope, heads, scope_of
-from likewise.reading.segments import Formula, Turn, corrected, formulas
+from likewise.reading.segments import Turn, corrected, formulas
 from likewise.reading.statements import Said, is_range, parsed, statements
 
 BUDGET = 2.0  # seconds for one claim
 UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One statement of an answer, in the order of the text; `claim` is what was read, `refusal` why nothing was."""
-
-    line: int
-    column: int
-    source: str  # as typed, without delimiters
-    role: str
-    speaker: str
-    claim: str = ""
-    bindings: tuple[str, ...] = ()  # name, what it is, and the line that says so
-    verdict: VerdictName | None = None  # nothing if no claim was read
-    grade: str = ""
-    detail: str = ""
-    witness: tuple[tuple[str, str], ...] = ()
-    findings: tuple[str, ...] = ()  # contradicts line n, follows from line n
-    refusal: str = ""
-    relation: bool = True  # whether it says something, or only names a term
-    readings: tuple[Reading, ...] = field(default=(), repr=False)
-    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
-
-    @property
-    def understood(self) -> bool:
-        """Whether it has a claim, or a place among the bindings and conditions."""
-        return bool(self.claim) or self.refusal == ""
-
-    @property
-    def shown(self) -> Verdict:
-        """The verdict on the link that decides the statement."""
-        return next(each for each in self.verdicts if each.verdict == self.verdict)
-
-    @property
-    def decided(self) -> bool:
-        """Whether it holds or is refuted."""
-        return self.verdict in ("holds", "refuted")
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        names = ("line", "column", "source", "role", "speaker", "claim", "verdict", "grade", "detail", "refusal")
-        plain = {name: getattr(self, name) for name in names}
-        return {
-            **plain,
-            "bindings": list(self.bindings),
-            "witness": dict(self.witness),
-            "findings": list(self.findings),
-        }
 
 
 @dataclass(frozen=True)
@@ -85,6 +39,7 @@ class Answer:
     statements: tuple[Statement, ...]
     formulas: int  # all of them, with and without a relation
     unread: tuple[tuple[int, int, str], ...] = ()  # line, column and reason of formulas that are no LaTeX
+    parts: tuple[Part, ...] = ()  # lettered parts of the question, with the lines that answer them
 
     @property
     def counts(self) -> dict[str, int]:
@@ -121,13 +76,17 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         listed = [each.to_json() for each in self.statements if each.relation]
-        return {"schema": SCHEMA, "counts": self.counts, "refused": self.refused, "statements": listed}
+        parts = [asdict(part) for part in self.parts]
+        return {"schema": SCHEMA, "counts": self.counts, "refused": self.refused, "statements": listed, "parts": parts}
 
 
-def read_answer(text: str, *, speaker: str = UNKNOWN, turns: Sequence[Turn] = ()) -> Answer:
+def read_answer(
+    text: str, *, speaker: str = UNKNOWN, turns: Sequence[Turn] = (), corrections: Sequence[Correction] = ()
+) -> Answer:
     r"""Read the formulas of an answer as claims, and check nothing.
 
     speaker: who speaks, where `turns` does not say. Formulas of a user are givens; an annotator's are not read.
+    corrections: what a person says about roles, types and programs; it overrules the text.
 
     >>> print(read_answer("So $2 + 2 = 5$.").statements[0].claim)
     assert: 2 + 2 == 5
@@ -138,11 +97,12 @@ def read_answer(text: str, *, speaker: str = UNKNOWN, turns: Sequence[Turn] = ()
     heard = [each for each in found if spoken[each.turn].speaker != "annotator"]
     said, unread = statements(heard)
     called = heads(said)
-    said = [parsed(each, called) for each in said]
-    scope = scope_of(said)
+    roles = {each.line: each.role for each in corrections if each.role}
+    said = [replace(parsed(each, called), **_corrected(each, roles)) for each in said]
+    scope = scope_of(said, corrections)
     made = [_statement(each, scope, said, spoken) for each in said]
     places = tuple((heard[place].line, heard[place].column, reason) for place, reason in unread.items())
-    return Answer(spoken, tuple(made), len(found), places)
+    return Answer(spoken, tuple(made), len(found), places, parts_of(text, spoken))
 
 
 def check_answer(
@@ -150,6 +110,7 @@ def check_answer(
     *,
     speaker: str = UNKNOWN,
     turns: Sequence[Turn] = (),
+    corrections: Sequence[Correction] = (),
     seed: int = 0,
     budget: float = BUDGET,
     progress: Progress = silent,
@@ -162,7 +123,7 @@ def check_answer(
     >>> [(each.line, each.column, each.verdict) for each in found]
     [(1, 10, 'holds'), (1, 39, 'refuted')]
     """
-    answer = read_answer(text, speaker=speaker, turns=turns)
+    answer = read_answer(text, speaker=speaker, turns=turns, corrections=corrections)
     return check_answers([answer], seed=seed, budget=budget, progress=progress, seconds=seconds, gone=gone)[0]
 
 
@@ -177,7 +138,7 @@ def check_answers(
 ) -> list[Answer]:
     """Decide the statements of several answers at once; equal claims are asked about once."""
     read = [reading for answer in answers for statement in answer.statements for reading in statement.readings]
-    texts = dict.fromkeys(claim for reading in read for claim in reading.claims)
+    texts = dict.fromkeys(claim for reading in read for claim in (*reading.claims, *reading.also))
     plain = dict.fromkeys(claim for reading in read if reading.plain for claim in reading.claims)
     verdicts = {claim: verdict for claim in plain if (verdict := numbers(claim, budget)) is not None}
     asked = [claim for claim in texts if claim not in verdicts]
@@ -185,7 +146,8 @@ def check_answers(
     found = check_claims(stated, seed=seed, budget=budget, progress=progress, seconds=seconds, gone=gone)
     verdicts |= dict(zip(asked, found, strict=True))
     return [
-        replace(answer, statements=tuple(_judged(each, verdicts) for each in answer.statements)) for answer in answers
+        replace(answer, statements=related([_judged(each, verdicts) for each in answer.statements]))
+        for answer in answers
     ]
 
 
@@ -233,7 +195,28 @@ def _statement(said: Said, scope: Scope, all_said: Sequence[Said], turns: tuple[
     shown = "\n\n".join(_printed(reading.claims[0]) for reading in claims)
     if defines(said, scope) and role == "assertion":
         role = "definition"
-    return Statement(*place, role, speaker, shown, tuple(bindings), refusal=refusal, readings=tuple(found))
+    first, last = said.nodes[0], said.nodes[-1]
+    named = isinstance(first, Node) and first.kind in ("name", "call") and said.relations[0] == "=="
+    plain = named and isinstance(last, Node) and set(said.relations) == {"=="} and not said.hedged
+    return Statement(
+        *place,
+        role,
+        speaker,
+        shown,
+        tuple(bindings),
+        refusal=refusal,
+        readings=tuple(found),
+        head=first.text if named and isinstance(first, Node) else "",
+        worth=value(last) if plain and isinstance(last, Node) else None,
+        follows=said.number - 1 if said.continued or said.led else -1,
+        place=(said.formula.section, said.formula.turn),
+    )
+
+
+def _corrected(said: Said, roles: dict[int, str]) -> dict[str, Any]:
+    """The role that a person gives the statements of a line."""
+    role = roles.get(said.formula.line)
+    return {"role": role, "defining": role == "definition"} if role else {}
 
 
 def _printed(claim: str) -> str:
@@ -259,7 +242,10 @@ def _judged(statement: Statement, verdicts: dict[str, Verdict]) -> Statement:
     asked = [reading for reading in statement.readings if reading.claims]
     if not asked:
         return statement
-    links = [_link(reading, [verdicts[claim] for claim in reading.claims]) for reading in asked]
+    links = [
+        _link(reading, *([verdicts[claim] for claim in claims] for claims in (reading.claims, reading.also)))
+        for reading in asked
+    ]
     worst = next(
         (
             (verdict, reading)
@@ -282,7 +268,7 @@ def _judged(statement: Statement, verdicts: dict[str, Verdict]) -> Statement:
     )
 
 
-def _link(reading: Reading, found: list[Verdict]) -> Verdict:
+def _link(reading: Reading, found: list[Verdict], also: list[Verdict]) -> Verdict:
     """The verdict on one link: its readings must agree, and a refutation needs every name bound."""
     first = found[0]
     names = {each.verdict for each in found}
@@ -298,9 +284,7 @@ def _link(reading: Reading, found: list[Verdict]) -> Verdict:
     if first.verdict == "refuted" and reading.open:
         detail = f"refuted as it stands, but {'; '.join(reading.open)}: {first.detail}"
         return replace(first, verdict="inconclusive", grade="undecided", detail=detail)
+    if first.verdict == "refuted" and any(each.verdict != "refuted" for each in also):
+        detail = f"refuted as it stands, but not shown to be under conditions that may be meant: {first.detail}"
+        return replace(first, verdict="inconclusive", grade="undecided", detail=detail)
     return found[-1] if first.verdict == "refuted" else first
-
-
-def formula_key(formula: Formula) -> str:
-    """The source without blanks: formulas that differ in nothing else are one."""
-    return "".join(formula.source.split())

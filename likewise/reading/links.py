@@ -31,6 +31,7 @@ class Reading:
     claims: tuple[str, ...] = ()  # readings that must agree; the first is shown
     refusal: str = ""
     bindings: tuple[Binding, ...] = ()
+    also: tuple[str, ...] = ()  # the claim under conditions that may belong to it: refuted only if this is, too
     open: tuple[str, ...] = ()  # why a refutation would not count: names that nothing binds, conditions left out
     notes: tuple[str, ...] = field(default=(), compare=False)
     trivial: bool = False  # a definition repeated
@@ -298,11 +299,13 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
     if kind and kind[0] == "row":
         pass
     draft = writer.draft
-    reasons = _unbound(said, scope, draft, left, right)
+    firm, loose, left_out = _conditions(said, scope, writer, left, right)
+    reasons = [*_unbound(said, scope, draft, left, right), *left_out][:3]
     text = f"{one} {'==' if relation == ':=' else relation} {other}"
     assumptions = ["sigma > 0"] if draft.given.get("sigma") == "in R" else []
     assumptions += [f"{name} != 0" for name in sorted(draft.divisors) if draft.given.get(name) == "in R"]
     assumptions += _about_sizes(said, scope, draft)
+    assumptions = list(dict.fromkeys([*assumptions, *firm]))
     if one == other:
         return Reading(
             place + 1, (_claim(draft, text, assumptions),), trivial=True, bindings=tuple(draft.bindings.values())
@@ -322,6 +325,7 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
         place + 1,
         tuple(_claim(draft, each, assumptions) for each in texts),
         bindings=tuple(draft.bindings.values()),
+        also=(_claim(draft, text, [*assumptions, *loose]),) if loose else (),
         open=tuple(reasons),
         notes=tuple(draft.notes),
     )
@@ -346,10 +350,9 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
         name for binding in functions if binding.node is not None for name in binding.node.names
     } - ELEMENTARY.keys()
     vectors = any("R^" in kind or "I(" in kind for kind in draft.given.values())
-    own = (left.names | right.names) - ELEMENTARY.keys()
     reasons = [f"nothing binds {name}" for name in sorted(draft.free) if not (vectors and name in bodies)]
     reasons += [  # wherever it stands: a bandwidth that is set in another turn is still set
-        f"the condition in line {each.line} was left out" for each in scope.conditions if each.names & draft.free
+        f"the condition in line {each.line} was left out" for each in scope.visible(said) if each.names & draft.free
     ][:1]
     reasons += [
         f"{binding.name} is a result of line {binding.line}"
@@ -366,23 +369,72 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
         and left.text == binding.name
         and "approx" not in said.relations
     ]
+    reasons += [
+        f"{binding.name} was defined in another section, line {binding.line}"
+        for binding in functions
+        if binding.turn == said.formula.turn
+        and binding.chapter not in (0, said.formula.chapter)
+        and "_" not in binding.name  # K_Gauss and sim_softmax are said of one thing only
+    ]
     if said.hedged:
         reasons.append(said.hedged)
     if said.role in ("condition", "requirement"):
         reasons.append(f"it is a {said.role}")
+    return list(dict.fromkeys(reasons))
+
+
+def _conditions(
+    said: Said, scope: Scope, writer: Writer, left: Node, right: Node
+) -> tuple[list[str], list[str], list[str]]:
+    """Stated conditions on the names of a claim: assumed, perhaps meant, and those that could not be written.
+
+    Assumed are those of the same sentence, and those that are said to last. Of others nobody knows how far they reach.
+    """
+    draft = writer.draft
+    bodies = {
+        name for each in draft.bindings.values() if each.kind == "function" and each.node for name in each.node.names
+    }
+    own = (left.names | right.names | bodies) - ELEMENTARY.keys()
+    vectors = any("R^" in kind or "I(" in kind for kind in draft.given.values())
     fixed = set(draft.definitions)
-    for condition in scope.about(own | bodies, said):
+    firm: list[str] = []
+    loose: list[str] = []
+    reasons = []
+    for condition in scope.about(own, said):
         if condition.number == said.number or condition.names <= fixed | set(scope.sizes) | scope.counts:
             continue
-        if vectors and not _restricts(condition, own | bodies):
+        if vectors and not _restricts(condition, own):
             continue
         if condition.sides and all(map(is_polynomial, condition.sides)) and condition.names & own <= draft.sizes.keys():
             continue  # among the assumptions, or about other sizes
-        names = condition.names & (own | bodies)
-        if names <= fixed:
+        if condition.names & own <= fixed:
             continue
-        reasons.append(f"the condition in line {condition.line} was left out")
-    return list(dict.fromkeys(reasons))[:3]
+        near = condition.sentence == said.formula.sentence or condition.lasting
+        try:
+            texts = _assumed(condition, writer)
+        except Unread:
+            reasons.append(f"the condition in line {condition.line} was left out")
+            continue
+        (firm if near and condition.role == "condition" else loose).extend(texts)
+        if near and condition.role == "condition":
+            place = (condition.number, condition.line, condition.section, condition.turn)
+            draft.bindings[f"condition {condition.number}"] = Binding(
+                "condition", "condition", *place, text="; ".join(texts)
+            )
+    return firm, loose, reasons
+
+
+def _assumed(condition: Condition, writer: Writer) -> list[str]:
+    """The links of a condition in the language of claims."""
+    if not condition.nodes or not set(condition.relations) <= {"==", "<", "<=", ">", ">=", "!="}:
+        raise Unread("a condition that no assumption says")
+    if any(part.kind in ("E", "Var", "order") for node in condition.nodes for part in node.walk()):
+        raise Unread("a condition about chance")
+    sides = [writer.text(node) for node in condition.nodes]
+    if len({kind for _, kind in sides}) > 1 or sides[0][1][:1] == ("row",):
+        raise Unread("sides of different shapes")
+    texts = [text for text, _ in sides]
+    return [f"{one} {sign} {other}" for one, sign, other in zip(texts, condition.relations, texts[1:], strict=False)]
 
 
 def _about_sizes(said: Said, scope: Scope, draft: Draft) -> list[str]:
@@ -473,6 +525,8 @@ def _order(said: Said, scope: Scope, place: int, left: Node, right: Node) -> Rea
     r"""O(a) + O(b) = O(c): the sum of the left ones grows no faster than the right one."""
     if right.kind != "order":
         raise Unread("an order on the left of something else")
+    if said.formula.line in scope.programs and left.kind in ("name", "index", "call"):
+        return costs(scope.programs[said.formula.line], right, said.formula.line, place)
     ordered = any(part.kind == "order" for part in left.walk())
     if (
         not ordered
@@ -481,6 +535,15 @@ def _order(said: Said, scope: Scope, place: int, left: Node, right: Node) -> Rea
     ):
         raise Unread("which program?")
     return _grows(said, scope, place, left, right.parts[0], right.text)
+
+
+def costs(program: str, order: Node, line: int, place: int = 0) -> Reading:
+    """`cost in O(...)` of a program."""
+    names: set[str] = set()
+    text = polynomial(order.parts[0], names)
+    binding = Binding("cost", "program", -1, line, 0, 0, text=f"of {program}")
+    claim = f"of: {program}\nsizes: {', '.join(sorted(names))}\nassert: cost in {order.text}({text})"
+    return Reading(place + 1, (claim,), bindings=(binding,))
 
 
 def _grows(said: Said, scope: Scope, place: int, left: Node, right: Node, order: str) -> Reading:
@@ -597,7 +660,7 @@ def _obliged(said: Said, scope: Scope, earlier: Sequence[Said]) -> Reading | Non
     if not name or not scope.vectors or said.role in ("hypothesis", "question"):
         return None
     for before in reversed(earlier):
-        if before.formula.turn != said.formula.turn or (
+        if (before.formula.turn, before.formula.chapter) != (said.formula.turn, said.formula.chapter) or (
             before.nodes
             and isinstance(before.nodes[0], Node)
             and before.nodes[0].kind == "call"
@@ -607,7 +670,9 @@ def _obliged(said: Said, scope: Scope, earlier: Sequence[Said]) -> Reading | Non
         if before.role not in ("requirement", "condition") or before.relations != ("==",) or before.hedged:
             continue
         left, right = before.nodes
-        if not isinstance(left, Node) or not isinstance(right, Node) or name not in left.names or name in right.names:
+        if not isinstance(left, Node) or not isinstance(right, Node) or name in right.names:
+            continue
+        if not any(part.kind == "call" and part.text == name for part in left.walk()):
             continue
         try:
             found = _general(said, scope, 0, "==", left, right)

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
+from likewise.reading.corrections import Correction
 from likewise.reading.expressions import ELEMENTARY, Node, Parser, features, value
 from likewise.reading.latex import Token, Unread
 from likewise.reading.statements import Said, head_of
 
 SETS = re.compile(r"\b(?:let|define|denote|put)\b\W*(?:[\w-]+\W+){0,4}$", re.I)
+LASTING = re.compile(r"\b(?:assum\w+|suppose|given|let|throughout)\b", re.I)
 SIZES = {"N", "D", "M", "R", "d", "n", "m", "O", "Theta", "Omega", "E", "Var", "Cov"}  # never functions of one answer
 INDICES = {"i", "j", "l", "m", "t", "s", "n", "k"}
 
@@ -30,6 +32,7 @@ class Binding:
     line: int
     section: int
     turn: int
+    chapter: int = 0
     node: Node | None = None
     dims: tuple[str, ...] = ()  # of a type: () is a number
     parameters: tuple[str, ...] = ()
@@ -50,8 +53,22 @@ class Condition:
     line: int
     section: int
     turn: int
-    relation: str = ""
-    sides: tuple[Node, Node] | None = None  # nothing if it could not be read
+    chapter: int = 0
+    sentence: int = 0
+    role: str = ""
+    lasting: bool = False  # "assume ..": it holds from there on, not in its sentence alone
+    relations: tuple[str, ...] = ()
+    nodes: tuple[Node, ...] = ()  # nothing if it could not be read
+
+    @property
+    def relation(self) -> str:
+        """The first relation."""
+        return self.relations[0]
+
+    @property
+    def sides(self) -> tuple[Node, Node] | None:
+        """Both sides of a condition with one relation."""
+        return (self.nodes[0], self.nodes[1]) if len(self.nodes) == 2 else None
 
 
 @dataclass(frozen=True)
@@ -78,10 +95,15 @@ class Scope:
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     conditions: list[Condition] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
-    vectors: set[str] = field(default_factory=set)  # names used as vectors: transposed, or inside a norm
+    vectors: dict[str, set[tuple[int, int]]] = field(default_factory=dict)  # used as vectors: turns and chapters
     sizes: Counter[str] = field(default_factory=Counter)  # names used as sizes, and how often
+    programs: dict[int, str] = field(default_factory=dict)  # by lines, as a person says
     counts: set[str] = field(default_factory=set)  # names of how many features a list with dots has
     rows: set[str] = field(default_factory=set)  # names that such a list numbers: w of w_1, ..., w_R
+
+    def is_vector(self, name: str, at: Said) -> bool:
+        """Whether a name is used as a vector, transposed or inside a norm, where the statement can see it."""
+        return any(_sees(turn, chapter, at) for turn, chapter in self.vectors.get(name, ()))
 
     def add(self, binding: Binding) -> None:
         """Bind a name."""
@@ -106,8 +128,15 @@ class Scope:
         return live[-1]
 
     def kind(self, name: str, kind: str, at: Said) -> Binding | None:
-        """The type, law or function of a name: the last before the statement, or else the first in its section."""
+        """The type, law or function of a name: the last before the statement, or else the first in its section.
+
+        Types and laws end with their chapter. A function of another chapter is known as long as the name means nothing
+        else here.
+        """
         found = [each for each in self.bindings.get(name, ()) if each.kind in (kind, f"no {kind}")]
+        here = [each for each in found if each.number < 0 or _sees(each.turn, each.chapter, at)]
+        if here or kind != "function" or any(_sees(e.turn, e.chapter, at) for e in self.bindings.get(name, ())):
+            found = here
         if kind == "law":  # a law belongs to its problem: the turn it stands in, and the one that answers it
             found = [each for each in found if at.formula.turn - 1 <= each.turn <= at.formula.turn]
         before = [each for each in found if each.number <= at.number]
@@ -126,9 +155,18 @@ class Scope:
             if each.names & wanted and each.turn == at.formula.turn and each.section == at.formula.section
         ]
 
+    def visible(self, at: Said) -> list[Condition]:
+        """All conditions that a statement can see."""
+        return [each for each in self.conditions if _sees(each.turn, each.chapter, at)]
+
     def default_size(self) -> str:
         """The size that vectors have if nobody says: the one the text uses most, D of square roots and R^D."""
         return self.sizes.most_common(1)[0][0] if self.sizes else "n"
+
+
+def _sees(turn: int, chapter: int, at: Said) -> bool:
+    """Whether a statement knows what stands in a chapter of a turn: its own, the text before all, or another turn."""
+    return turn != at.formula.turn or chapter in (0, at.formula.chapter)
 
 
 def heads(said: Sequence[Said]) -> set[str]:
@@ -146,19 +184,34 @@ def heads(said: Sequence[Said]) -> set[str]:
     return found
 
 
-def scope_of(said: Sequence[Said]) -> Scope:
-    """The first pass: what every statement binds."""
-    scope = Scope()
+def scope_of(said: Sequence[Said], corrections: Sequence[Correction] = ()) -> Scope:
+    """The first pass: what every statement binds; a person's corrections overrule it."""
+    scope = Scope(programs={each.line: each.program for each in corrections if each.program})
     for each in said:
         for node in each.nodes:
             if isinstance(node, Node):
-                _uses(node, scope)
+                _uses(node, scope, (each.formula.turn, each.formula.chapter))
     if not scope.vectors:  # then a square root is no sign of a size
         scope.sizes.clear()
     for each in said:
         _bind(each, scope)
         _fact(each, scope)
+    for each in corrections:
+        if each.dims is not None:
+            _correct(each, each.dims, scope)
     return scope
+
+
+def _correct(each: Correction, dims: tuple[str, ...], scope: Scope) -> None:
+    """Give a name the type that a person says, everywhere."""
+    shown = "in R" + (f"^({', '.join(dims)})" if dims else "") + ", as corrected"
+    kept = [one for one in scope.bindings.get(each.name, ()) if one.kind in ("value", "function")]
+    scope.bindings[each.name] = [*kept, Binding(each.name, "type", -1, each.line, 0, 0, dims=dims, text=shown)]
+    scope.vectors.pop(each.name, None)
+    scope.rows.discard(each.name)
+    for size in dims:
+        if size.isidentifier():
+            scope.sizes[size] += 1
 
 
 def _fact(each: Said, scope: Scope) -> None:
@@ -211,22 +264,25 @@ def flat_names(node: Node) -> set[str]:
     return found.union(*map(flat_names, node.parts)) if node.parts else found
 
 
-def _uses(node: Node, scope: Scope) -> None:
+def _uses(node: Node, scope: Scope, place: tuple[int, int]) -> None:
+    def vector(name: str) -> None:
+        scope.vectors.setdefault(name, set()).add(place)
+
     for part in node.walk():
         if part.kind == "transpose" and part.parts[0].kind == "name":
             name = part.parts[0].text
             if (len(name) == 1 and (name.islower())) or name in ("mu", "omega", "theta", "beta"):
-                scope.vectors.add(name)
+                vector(name)
         elif part.kind == "product":
             for one, other in pairwise(part.parts):  # q^T k: the right one is a vector too
                 single = one.kind == "transpose" and one.parts[0].kind == other.kind == "name"
                 if single and one.parts[0].text.islower() and other.text.islower() and len(other.text) == 1:
-                    scope.vectors.add(other.text)
+                    vector(other.text)
         elif part.kind == "norm":
             inner = part.parts[0]
             for leaf in [inner, *inner.parts] if inner.kind in ("+", "-", "neg", "group") else [inner]:
                 if leaf.kind == "name":
-                    scope.vectors.add(leaf.text)
+                    vector(leaf.text)
         elif part.kind == "vector" and (blocks := features(part)) is not None:
             scope.counts.add(blocks.text)
             scope.rows |= set(blocks.joined)
@@ -235,7 +291,7 @@ def _uses(node: Node, scope: Scope) -> None:
 
 
 def _bind(each: Said, scope: Scope) -> None:
-    place = (each.number, each.formula.line, each.formula.section, each.formula.turn)
+    place = (each.number, each.formula.line, each.formula.section, each.formula.turn, each.formula.chapter)
     if not each.relations:
         if re.search(r"(?:sampled|drawn|distributed|samples?)[^.$\\]{0,40}$", each.formula.before):
             _bind_law(_last_names(each.formula.before), each.sides[0], place, scope)
@@ -331,7 +387,7 @@ def _sets(each: Said) -> bool:
     return ":=" in each.relations or bool(SETS.search(each.formula.before))
 
 
-def _condition(each: Said, place: tuple[int, int, int, int], scope: Scope) -> None:
+def _condition(each: Said, place: tuple[int, int, int, int, int], scope: Scope) -> None:
     if each.role not in ("condition", "definition", "requirement") and each.relations[0] not in (
         "sim",
         "ll",
@@ -344,10 +400,10 @@ def _condition(each: Said, place: tuple[int, int, int, int], scope: Scope) -> No
         return
     if each.role in ("assertion", "hypothesis") and each.names == set():
         return
-    left, right = (*each.nodes, None, None)[:2]
-    sides = (left, right) if isinstance(left, Node) and isinstance(right, Node) and len(each.nodes) == 2 else None
+    nodes = tuple(node for node in each.nodes if isinstance(node, Node))
     names = frozenset((each.names | _letters(each.sides)) - ELEMENTARY.keys())
-    scope.conditions.append(Condition(names, *place, relation=each.relations[0], sides=sides))
+    told = (each.formula.sentence, each.role, bool(LASTING.search(each.formula.before)), each.relations)
+    scope.conditions.append(Condition(names, *place, *told, nodes if len(nodes) == len(each.nodes) else ()))
 
 
 def _letters(sides: Sequence[Sequence[Token]]) -> set[str]:
@@ -438,7 +494,7 @@ def _space(side: Sequence[Token]) -> tuple[str, ...] | None:
     return tuple(dims)
 
 
-def _bind_law(names: list[str], side: Sequence[Token], place: tuple[int, int, int, int], scope: Scope) -> None:
+def _bind_law(names: list[str], side: Sequence[Token], place: tuple[int, int, int, int, int], scope: Scope) -> None:
     side = list(side)
     law = None
     if len(side) > 3 and side[0].text == "N" and side[1].text == "(":

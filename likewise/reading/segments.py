@@ -36,6 +36,8 @@ HEADING = re.compile(
     r"\s*(?:#{1,6}\s|\**\s*(?:Part|Problem|Question|Solution|Case|Answer|Exercise|Q\d|Method|Approach|Option)\b"
     r"|\**\(?[a-z0-9ivx]{1,4}\)\s)",
 )
+PROBLEM = re.compile(r"\b(?:Solution|Answer|Problem|Question|Part|Exercise)\b|\bQ\d")
+CHAPTER = re.compile(r"\s*\**\s*(?:Problem|Question|Exercise|Q)\s*\d")
 CORRECTION = re.compile(
     r"\W*(?:no, |yes, |ah, |good catch\W+)?"
     r"(?:you(?:'re|’re| are) (?:absolutely |completely |totally )?(?:right|correct)"
@@ -44,6 +46,7 @@ CORRECTION = re.compile(
     re.I,
 )
 CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+STOP = re.compile(r"(?<![A-Z])[.!?][\"*)]*\s+(?=[A-Z\\$(*\0\d-])|(?<=[.!?\0*)])\s*\n\s*\n|\n\s*(?:[-*•#]|\d+\.)\s")
 SENTENCE = re.compile(r"(?<![A-Z]\.)(?<=[.!?:;])\s+(?=[A-Z\\$(*\-\d])|\n\s*\n|\n\s*[-*•]\s|\n\s*\d+\.\s")
 
 
@@ -73,6 +76,8 @@ class Formula:
     earlier: str = field(default="", repr=False)  # the sentence before that
     section: int = 0
     turn: int = 0
+    chapter: int = 0  # declarations end with it; 0 is what stands before the first one of a turn
+    sentence: int = 0
 
 
 def corrected(text: str, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
@@ -121,6 +126,8 @@ def formulas(text: str, turns: tuple[Turn, ...]) -> list[Formula]:
     sections = sorted(starts[line - 1] for line in headings)
     sections += [starts[turn.first - 1] for turn in turns[1:] if turn.first <= len(starts)]
     sections.sort()
+    chapters = _chapters(text, turns, fenced, starts)
+    stops = _stops(plain_prose, text, covered)
     made = []
     for start, end, displayed, plain, (outer_start, outer_end) in sorted(found):
         line = bisect_right(starts, start)
@@ -139,9 +146,51 @@ def formulas(text: str, turns: tuple[Turn, ...]) -> list[Formula]:
                 earlier=earlier,
                 section=bisect_right(sections, start),
                 turn=_turn_at(turns, line),
+                chapter=chapters[line],
+                sentence=bisect_right(stops, outer_start),
             )
         )
     return made
+
+
+def _stops(prose: str, text: str, covered: list[tuple[int, int]]) -> list[int]:
+    """Offsets where sentences end, in prose with its formulas blanked and at formulas that end with a full stop."""
+    inside = [last for first, last in covered if text[first:last].rstrip("$]) \\\n").endswith(".")]
+    return sorted([*inside, *(match.end() for match in STOP.finditer(prose))])
+
+
+def _chapters(text: str, turns: tuple[Turn, ...], fenced: list[tuple[int, int]], starts: list[int]) -> list[int]:
+    """The chapter of every line, from 1: in each turn the highest level of headings that occurs more than once.
+
+    What stands alone above is a title, unless it names one problem. Deeper headings, steps and lettered parts go on with
+    the same names.
+    """
+    levels = {}
+    for token in _blocks_only().parse(text):
+        if token.type == "heading_open" and token.map is not None:
+            levels[token.map[0] + 1] = int(token.tag[1:])
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        code = any(first <= starts[number - 1] < last for first, last in fenced)
+        if number not in levels and not code and len(line) < 200 and CHAPTER.match(line):
+            levels[number] = 0
+    found = [0] * (len(starts) + 1)
+    chapter = 0
+    for turn in turns or (Turn("unknown", 1, len(starts)),):
+        inside = {line: level for line, level in levels.items() if turn.first <= line <= turn.last}
+        often = [
+            level
+            for line, level in inside.items()
+            if list(inside.values()).count(level) > 1 or PROBLEM.search(lines[line - 1])
+        ]
+        begins = {line for line, level in inside.items() if often and level <= min(often)}
+        current = 0
+        for line in range(turn.first, min(turn.last, len(starts)) + 1):
+            if line in begins:
+                chapter += 1
+                current = chapter
+            found[line] = current
+    return found
 
 
 def _turn_at(turns: tuple[Turn, ...], line: int) -> int:

@@ -28,12 +28,14 @@ DENIED = re.compile(
     re.I,
 )
 DOUBT = re.compile(r"\W{0,6}(?:wait|hmm|no,|oops|but wait|actually|hold on|however|but)\b", re.I)
-DEFINING = re.compile(r"\b(let|define|defines|defined|denote|denoted|set|setting|call|write|introduce)\b", re.I)
+DEFINING = re.compile(r"\b(let|put|define|defines|defined|denote|denoted|set|setting|call|write|introduce)\b", re.I)
 GIVEN = re.compile(
-    r"\b(given|where|assume|assuming|suppose|with|under|such that|since we have|recall|known|satisf\w+|subject to|for|"
-    r"if|when|because|let|define|denote|set|using|assumption)\b[^.,;]{0,40}$",
+    r"\b(given|where|assume|assuming|suppose|with|under|such that|since we have|recall|known|satisfy\w*|"
+    r"(?:that|which) satisfies|subject to|for|if|when|because|let|put|define|denote|set|using|assumption)\b"
+    r"(?P<rest>[^.,;]{0,40})$",
     re.I,
 )
+CONCLUDES = re.compile(r"[$)]\W*\b(?:we|one|it|this|then|the|gives?|yields?|has|have|is|are|equals?)\b[^$]*$", re.I)
 WANTED = re.compile(
     r"\b(need|needs|want|wants|require[sd]?|requires|must|should|goal|seek|looking for|find|so that|solve)\b", re.I
 )
@@ -182,7 +184,8 @@ def role_of(formula: Formula, relations: Sequence[str]) -> Role:
         return "hypothesis"
     if WANTED.search(before[-80:]):
         return "requirement"
-    if GIVEN.search(before[-60:]):
+    given = GIVEN.search(before[-60:])
+    if given and not CONCLUDES.search(given["rest"]):
         return "definition" if DEFINING.search(before[-60:]) else "condition"
     if DEFINING.search(before[-40:]):
         return "definition"

@@ -361,7 +361,7 @@ class Writer:
         if name in self.scope.sizes or name in self.scope.counts:
             self.draft.sizes[self.safe(name, size=True)] = None
             return self.safe(name, size=True), NUMBER
-        if name in self.scope.vectors:
+        if self.scope.is_vector(name, self.at):
             size = self.usual
             self.draft.sizes[size] = None
             self.draft.inferred.add(name)
@@ -391,16 +391,18 @@ class Writer:
     def law_size(self, name: str, covariance: Node) -> str | None:
         """The size of a random vector: that of its identity matrix, or the usual one if this has none."""
         size = _identity_size(covariance)
-        vector = name in self.scope.vectors or name in self.scope.rows
+        vector = self.scope.is_vector(name, self.at) or name in self.scope.rows
         bare = any(part.kind == "name" and part.text == "I" for part in covariance.walk())
         return size or (self.usual if bare or vector else None)
 
     def fixed(self, name: str) -> bool:
         """Whether a condition `name = ...` or `name^2 = ...` gives the name; then it becomes a definition."""
         found = {}
-        for condition in self.scope.conditions:
+        for condition in self.scope.visible(self.at):
             if condition.relation != "==" or condition.sides is None or name not in condition.names:
                 continue
+            if condition.number == self.at.number:
+                continue  # it does not rest on itself
             left, right = condition.sides
             squared = left.kind == "^" and left.parts == (Node("name", text=name), number("2"))
             if (squared or left == Node("name", text=name)) and name not in right.names:
@@ -410,7 +412,7 @@ class Writer:
         ((squared, right), condition) = found.popitem()
         text, key = self.number(right), self.safe(name)
         self.draft.definitions.setdefault(key, f"{key} = sqrt({text})" if squared else f"{key} = {text}")
-        place = (condition.number, condition.line, condition.section, condition.turn)
+        place = (condition.number, condition.line, condition.section, condition.turn, condition.chapter)
         self.draft.bindings[name] = Binding(name, "value", *place, text="condition", stated=bool(self.scope.vectors))
         return True
 
