@@ -1,0 +1,137 @@
+r"""The final answer in a text: \boxed, "answer:", a line ####, the last formula, or a text that is short."""
+
+import re
+from dataclasses import dataclass
+
+from likewise.reading.latex import Unread
+
+LONGEST = 200_000  # characters of a whole answer; the end is what counts
+SHORT = 200  # characters of a text that is an answer by itself
+BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)|\\boxed\s+(?=\S)")
+SAID = re.compile(
+    r"(?:final\s+answer|correct\s+answer|answer|ans|result)\s*(?:\*\*)?\s*(?::|=|\bis\b|\bare\b)\s*(?:\*\*)?\s*:?", re.I
+)
+HASHES = re.compile(r"^####\s*(.+)$", re.M)
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<![\\$])\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)", re.S)
+DENIED = re.compile(r"\b(?:not|isn't|wrong|incorrect|never|unless|except|or rather|instead of|cannot|false)\b", re.I)
+DENIED_BOX = re.compile(
+    r"(?:\bnot|n't|\bnever|\bwrong|\bincorrect|\bless than|\bmore than|\brather than|\binstead of|\bcannot)"
+    r"\s*(?:be|equal(?: to)?|the (?:\w+ )?answer(?: is)?|\w+ answer(?: is)?|is)?\W*$",
+    re.I,
+)
+TAKEN_BACK = re.compile(r"\b(?:actually|wait|correction|instead|rather|wrong|incorrect|mistake|not)\b", re.I)
+HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*%[^\n]*$|\\[hv]?phantom\s*\{(?:[^{}]|\{[^{}]*\})*\}", re.S | re.M)
+PROSE = re.compile(r"[A-Za-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}")
+
+
+@dataclass(frozen=True)
+class Final:
+    """What was taken as the final answer, how it was found, and other candidates (contents of other boxes)."""
+
+    text: str
+    how: str
+    others: tuple[str, ...] = ()
+
+
+def final_answer(text: str) -> Final:
+    r"""The final answer of a text.
+
+    >>> final_answer(r"First $\boxed{3}$. No: $\boxed{4}$.")
+    Final(text='4', how='the last of 2 boxes', others=('3',))
+    >>> final_answer("So we add.\nAnswer: $x + 1$.").text
+    'x + 1'
+    """
+    text = HIDDEN.sub(" ", text[-LONGEST:]).strip()
+    if not text:
+        raise Unread("an empty answer")
+    if boxes := _boxes(text):
+        return _boxed(text, boxes)
+    if hashed := HASHES.findall(text):
+        return Final(hashed[-1].strip(), "the line after ####")
+    if said := list(SAID.finditer(text)):
+        return _after(text[said[-1].end() :], "after the word answer")
+    if len(text) <= SHORT and "\n" not in text and not PROSE.search(re.sub(r"\\[A-Za-z]+|\{[^{}]*\}", " ", text)):
+        return Final(text, "the whole text")
+    formulas = list(FORMULA.finditer(text))
+    if not formulas:
+        if len(text) <= SHORT and "\n" not in text:
+            return Final(text, "the whole text")
+        raise Unread("no final answer was found")
+    last = formulas[-1]
+    sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])|\n\s*\n", text[: last.start()])[-1]
+    if DENIED.search(sentence) or DENIED.search(text[last.end() : last.end() + 80]):
+        raise Unread("the last formula stands in a sentence that denies or limits it")
+    return Final(_with_unit(last, text), "the last formula")
+
+
+def _boxed(text: str, boxes: list[tuple[str, int, int]]) -> Final:
+    """The last box; boxes with other contents, and an answer after the last box, are other candidates."""
+    taken, start, end = boxes[-1]
+    if DENIED_BOX.search(text[max(start - 80, 0) : start]):
+        raise Unread("the text before the box denies it")
+    others = [box for box, _, _ in boxes if box != taken]
+    if said := list(SAID.finditer(text, end)):
+        others.append(_after(text[said[-1].end() :], "").text)
+    elif TAKEN_BACK.search(text, end):
+        raise Unread("the text after the box may take it back")
+    how = f"the last of {len(boxes)} boxes" if len(boxes) > 1 else "the box"
+    return Final(taken, how, tuple(dict.fromkeys(others)))
+
+
+def _after(rest: str, how: str) -> Final:
+    """The answer in the line after the word: a formula in it, or the line."""
+    line = rest.strip().split("\n")[0].strip()
+    if line.startswith(("$$", r"\[")):
+        line = rest.strip()
+    formulas = list(FORMULA.finditer(line))
+    if not formulas:
+        cut = re.split(r"(?<=[^\d\s])\.\s|(?<=\d)\.\s+(?=[A-Z])", line)[0]
+        return Final(cut.strip().rstrip(".").strip("* "), how)
+    outside = FORMULA.sub(" ", line)
+    if len(formulas) > 1 and re.fullmatch(r"[\s,;.*]*(?:(?:and|or)[\s,;.*]*)*", outside):
+        return Final(", ".join(_content(each) for each in formulas), how)
+    if len(formulas) > 1:
+        raise Unread("several formulas after the word answer")
+    if DENIED.search(outside):
+        raise Unread("the sentence of the answer denies or limits it")
+    before = line[: formulas[0].start()].strip("* ")
+    if re.search(r"[\d+*/^=-]$", before):
+        return Final(line.replace("$", " "), how)
+    return Final(_with_unit(formulas[0], line), how)
+
+
+def _with_unit(found: "re.Match[str]", text: str) -> str:
+    """The formula, with the word after it if that is a unit or a factor."""
+    from likewise.grading.units import UNITS
+
+    word = re.match(r"\s*([A-Za-zµμ%]+(?:/[A-Za-z]+)?)", text[found.end() :])
+    content = _content(found)
+    if word and (word[1] in UNITS or word[1].split("/")[0] in UNITS) and word[1] not in ("in", "h", "A", "a"):
+        return f"{content} \\text{{ {word[1]}}}"
+    if re.match(r"\s*(?:%|\\%)", text[found.end() :]):
+        return f"{content}\\%"
+    return content
+
+
+def _content(found: "re.Match[str]") -> str:
+    return next(group for group in found.groups() if group is not None).strip()
+
+
+def _boxes(text: str) -> list[tuple[str, int, int]]:
+    """Contents of all boxes in order, each with its start and end; of boxes inside each other the inner one."""
+    found = []
+    for match in BOX.finditer(text):
+        start = match.end()
+        if text[start] != "{":
+            found.append((text[start], match.start(), start + 1))
+            continue
+        depth = 0
+        for place in range(start, len(text)):
+            escaped = place > 0 and text[place - 1] == "\\" and text[place - 2 : place] != "\\\\"
+            depth += (text[place] == "{" and not escaped) - (text[place] == "}" and not escaped)
+            if not depth:
+                found.append((text[start + 1 : place].strip(), match.start(), place + 1))
+                break
+        else:
+            raise Unread("a box that is not closed")
+    return [box for box in found if r"\boxed" not in box[0]] or found

@@ -1,0 +1,318 @@
+"""One answer against one key."""
+
+import contextlib
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from likewise.checks import require, require_number
+from likewise.grading.comparing import EQUAL, Outcome, World, compared, depends, different, shown, undecided
+from likewise.grading.final import DENIED, final_answer
+from likewise.grading.given import Given, conventions_of, given_of
+from likewise.grading.parsing import VOWELS, cleaned, readings
+from likewise.reading.expressions import Node
+from likewise.reading.latex import Unread, tokens
+
+SECONDS = 0.8  # for one answer
+VERDICTS = ("equal", "different", "depends", "undecided")
+EINSUM = re.compile(r"[\"'`\s]*([A-Za-z]*(?:\s*,\s*[A-Za-z]*)*)\s*(?:->|\\to|\\rightarrow|→)\s*([A-Za-z]*)[\"'`\s]*")
+CHOICE = re.compile(
+    r"\s*(?:\\text\s*\{)?\s*(?:option|choice|answer)?\s*[(\[]?([A-J])[)\]]?\s*\}?\s*(?:[.:)]\s*(.*))?", re.I | re.S
+)
+SPOKEN = {
+    "yes",
+    "no",
+    "true",
+    "false",
+    "odd",
+    "even",
+    "none",
+    "all",
+    "never",
+    "always",
+    "both",
+    "neither",
+    "row",
+    "column",
+}
+OPPOSITES = [
+    {"yes", "no"},
+    {"true", "false"},
+    {"odd", "even"},
+    {"none", "all"},
+    {"never", "always"},
+    {"increasing", "decreasing"},
+]
+FILLER = re.compile(r"\b(?:the|an?|it|is|are|that)\b")
+
+
+@dataclass(frozen=True)
+class Grade:
+    """The result of grading one answer.
+
+    verdict: equal, different (witness), depends (condition) or undecided (reason). reward: 1 if equal, 0 if
+    different, what the caller set otherwise. read: both sides as they were read. reasons: how, in the order found.
+    """
+
+    verdict: str
+    reward: float | None
+    witness: str = ""
+    condition: str = ""
+    reason: str = ""
+    reasons: tuple[str, ...] = ()
+    read: tuple[str, str] = ("", "")
+    seconds: float = field(default=0.0, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The grade as plain data."""
+        return {
+            "schema": 1,
+            "verdict": self.verdict,
+            "reward": self.reward,
+            "witness": self.witness,
+            "condition": self.condition,
+            "reason": self.reason,
+            "reasons": list(self.reasons),
+            "read": list(self.read),
+            "seconds": self.seconds,
+        }
+
+
+def grade(
+    answer: str,
+    key: str,
+    given: str | None = None,
+    conventions: Mapping[str, Any] | None = None,
+    *,
+    depends: float | None = None,
+    undecided: float | None = None,
+) -> Grade:
+    r"""Compare the final answer of a text with a key.
+
+    `equal` has a proof, `different` a witness. Agreement at points is never a proof.
+
+    answer, key: Markdown or LaTeX; in both the final answer is looked for. given: what is known of names, such as
+    `x > 0; A, B in R^(n, n); d = h*k`. conventions: see `likewise.grading.given.Conventions`. depends, undecided: the
+    rewards for these verdicts; None unless set.
+
+    >>> grade(r"So it is \boxed{\frac{2x}{4}}.", "x/2").verdict
+    'equal'
+    >>> found = grade(r"(AB)^{-1} = A^{-1}B^{-1}", r"(AB)^{-1} = B^{-1}A^{-1}")
+    >>> found.verdict, grade("O(ND^2)", "O(Nd^2)").condition
+    ('different', 'if D = d')
+    """
+    require(isinstance(answer, str), "grade", "answer", "be a text", type(answer).__name__)
+    require(isinstance(key, str), "grade", "key", "be a text", type(key).__name__)
+    require(given is None or isinstance(given, str), "grade", "given", "be a text", type(given).__name__)
+    for name, value in (("depends", depends), ("undecided", undecided)):
+        if value is not None:
+            require_number("grade", name, value, least=0.0)
+            require(value <= 1, "grade", name, "be at most 1", value)
+    start = time.monotonic()
+    world = World(given_of(given), conventions_of(conventions), start + SECONDS)
+    reasons: list[str] = []
+    read = ["", ""]
+    try:
+        outcome = _graded(answer, key, world, reasons, read)
+    except (Unread, RecursionError, OverflowError, MemoryError) as error:
+        outcome = Outcome("undecided", str(error) if isinstance(error, Unread) else "too deeply nested, or too large")
+    reasons += list(dict.fromkeys(world.notes))
+    if outcome.why:
+        reasons.append(outcome.why)
+    rewards = {"equal": 1.0, "different": 0.0, "depends": depends, "undecided": undecided}
+    return Grade(
+        verdict=outcome.verdict,
+        reward=rewards[outcome.verdict],
+        witness=outcome.why if outcome.verdict == "different" else "",
+        condition=outcome.why if outcome.verdict == "depends" else "",
+        reason=outcome.why if outcome.verdict == "undecided" else "",
+        reasons=tuple(reasons),
+        read=(read[0], read[1]),
+        seconds=time.monotonic() - start,
+    )
+
+
+def _graded(answer: str, key: str, world: World, reasons: list[str], read: list[str]) -> Outcome:
+    finals = []
+    for name, text in (("answer", answer), ("key", key)):
+        try:
+            finals.append(final_answer(text))
+        except Unread as error:
+            raise Unread(f"the {name}: {error}") from error
+        if finals[-1].how != "the whole text":
+            reasons.append(f"the {name} was taken from {finals[-1].how}")
+    outcome = _pair(finals[0].text, finals[1].text, world, read)
+    for place, final in enumerate(finals):  # other boxes that say something else
+        if outcome.verdict != "equal" or not final.others:
+            continue
+        listed = ", ".join([*final.others, final.text])
+        for other in final.others[-5:]:
+            again = _pair(other, finals[1 - place].text, world, ["", ""])
+            if again.verdict != "equal":
+                whole = _pair(listed, finals[1 - place].text, world, read)
+                return whole if whole.verdict == "equal" else depends(f"if {final.how} is meant")
+    if outcome.verdict in ("different", "undecided") and any(final.others for final in finals):
+        place = 0 if finals[0].others else 1
+        listed = ", ".join([*finals[place].others, finals[place].text])
+        if _pair(listed, finals[1 - place].text, world, ["", ""]).verdict == "equal":
+            reasons.append("all boxes together are the answer")
+            return EQUAL
+    return outcome
+
+
+def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
+    """Two final answers, as text: choices, einsums and words first, then formulas."""
+    texts = [_plain(text) for text in (one, other)]
+    read[:] = texts
+    if texts[0] == texts[1] and texts[0]:
+        return EQUAL if not _contradicts(one, world) else undecided("it states an equality that does not hold")
+    if (chosen := _choices(one, other, world)) is not None:
+        return chosen
+    equations = [_einsum(text) for text in (one, other)]
+    if all(equations):
+        return _einsums(equations[0], equations[1])
+    words = [_words(text) for text in (one, other)]
+    if world.conventions.kind == "text" or any(words):
+        return _spoken(texts, words, world.conventions.kind == "text")
+    if all(re.fullmatch(r"[A-Za-z]{3,}", text) and set(text.lower()) & VOWELS for text in texts):
+        return undecided("letters that may be words")
+    trees: list[list[Node]] = []
+    for place, text in enumerate((one, other)):
+        try:
+            trees.append(readings(_convention(text)))
+        except Unread as error:
+            if _tokens(one) == _tokens(other) and _tokens(one):
+                return EQUAL
+            raise Unread(f"the {('answer', 'key')[place]} is not read: {error}") from error
+        read[place] = shown(trees[-1][0])
+    sides = [_stated(text) or world.conventions.vectors for text in (one, other)]
+    if world.given.types and all(sides):
+        trees = [
+            [_as_column(tree, world.given) for tree in each] if side == "rows" else each
+            for each, side in zip(trees, sides, strict=True)
+        ]
+        if sides[0] != sides[1]:
+            world.notes.append("the two sides use different conventions for vectors; rows were transposed")
+    outcomes = [compared(left, right, world) for left in trees[0] for right in trees[1]]
+    if len({outcome.verdict for outcome in outcomes}) > 1:
+        return undecided("it can be read in two ways, with different verdicts")
+    return outcomes[0]
+
+
+def _plain(text: str) -> str:
+    """A text without the differences that never matter."""
+    with contextlib.suppress(Unread):
+        text = cleaned(text)
+    text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|operatorname)\s*\{([^{}]*)\}", r"\1", text)
+    return " ".join(text.split())
+
+
+def _contradicts(text: str, world: World) -> bool:
+    """Whether an answer states an equality between numbers that is false."""
+    try:
+        return any("does not hold" in compared(tree, tree, world).why for tree in readings(text))
+    except Unread:
+        return False
+
+
+def _choices(one: str, other: str, world: World) -> Outcome | None:
+    """Two choices such as (B) and B: Paris, or None if they are not."""
+    asked = world.conventions.kind == "choice"
+    found = [CHOICE.fullmatch(text) for text in (one, other)]
+    if not all(found) or not (asked or any(map(_only_letter, (one, other)))):
+        return undecided("no choice was read") if asked else None
+    letters = [match[1] for match in found if match]
+    rest = [match[2] or "" for match in found if match]
+    if any(re.search(r"\b[B-J]\b", text) or DENIED.search(text) for text in rest):
+        return undecided("more is said than one choice")
+    marked = asked or all(re.search(r"[()\[\].:]", text) for text in (one, other))
+    if letters[0] == letters[1] or (marked and letters[0].upper() == letters[1].upper()):
+        return EQUAL
+    return different(f"choice {letters[0]} and choice {letters[1]}") if marked else None
+
+
+def _only_letter(text: str) -> bool:
+    return bool(re.fullmatch(r"\s*(?:\\text\s*\{)?\s*\(?[A-J]\)?[.:]?\s*\}?\s*", text))
+
+
+def _tokens(text: str) -> list[Any]:
+    try:
+        return tokens(cleaned(text))
+    except Unread:
+        return []
+
+
+def _words(text: str) -> list[str]:
+    """The words of an answer that is no formula, or nothing."""
+    plain = _plain(text).lower().strip(" .!")
+    if not re.fullmatch(r"[a-z][a-z' ,.\-]*", plain):
+        return []
+    words = re.findall(r"[a-z']+", plain)
+    spelled = [word for word in words if len(word) >= 4 or word in SPOKEN]
+    return [word for word in words if not FILLER.fullmatch(word)] if spelled else []
+
+
+def _spoken(texts: list[str], words: list[list[str]], exact: bool) -> Outcome:
+    found = [each or re.findall(r"\w+", text.lower()) for each, text in zip(words, texts, strict=True)]
+    if found[0] == found[1] and found[0]:
+        return EQUAL
+    if exact:
+        return different("other words")
+    pair = {" ".join(each) for each in found}
+    if any(pair == opposite for opposite in OPPOSITES):
+        return different("opposite words")
+    return undecided("words, whose meaning is not known here")
+
+
+def _einsum(text: str) -> tuple[list[str], str] | None:
+    text = re.sub(r"^\s*(?:\w+\.)?einsum\(\s*[\"']([^\"']*)[\"'].*\)\s*$", r"\1", text.strip().strip("$"))
+    match = EINSUM.fullmatch(text)
+    if not match or not match[1].replace(",", "").strip():
+        return None
+    return [part.strip() for part in match[1].split(",")], match[2]
+
+
+def _einsums(one: tuple[list[str], str] | None, other: tuple[list[str], str] | None) -> Outcome:
+    """Two einsums: equal up to the names of the indices; other operands in another order are a condition."""
+    assert one is not None
+    assert other is not None
+    if _renamed(*one) == _renamed(*other):
+        return EQUAL
+    if sorted(map(len, one[0])) != sorted(map(len, other[0])) or len(one[1]) != len(other[1]):
+        return different("operands or results of other ranks")
+    if len(one[0]) == len(other[0]) == 2 and _renamed(one[0][::-1], one[1]) == _renamed(*other):
+        return depends("if the operands are given in the other order")
+    return different(f"they are not the same up to the names of indices: {_renamed(*one)} and {_renamed(*other)}")
+
+
+def _renamed(parts: list[str], result: str) -> str:
+    names: dict[str, str] = {}
+    text = ",".join(parts) + "->" + result
+    return "".join(names.setdefault(each, chr(97 + len(names) % 26)) if each.isalpha() else each for each in text)
+
+
+def _convention(text: str) -> str:
+    """An answer without the sentence in which it states its convention for vectors."""
+    return re.sub(
+        r"[\s,;(]*(?:with|using|in|for|where)?\s*(?:the\s+)?(row|column)[- ]vectors?(?:\s+convention)?\)?\s*\.?$",
+        "",
+        text,
+    )
+
+
+def _stated(text: str) -> str:
+    found = re.search(r"\b(row|column)[- ]vectors?\b", text)
+    return f"{found[1]}s" if found else ""
+
+
+def _as_column(node: Node, given: Given) -> Node:
+    """The transpose of an expression whose vectors are rows: with columns, x W is (x' W)'."""
+
+    def put(part: Node) -> Node:
+        if part.kind == "name" and given.types.get(part.text) == "vector":
+            return Node("transpose", (part,))
+        return Node(part.kind, tuple(map(put, part.parts)), part.text, part.joined)
+
+    return Node("transpose", (put(node),))

@@ -1,0 +1,473 @@
+"""Vectors and matrices: sums of words that do not commute, with exact coefficients, and values at integer matrices.
+
+A word is a product of letters: a name, its transpose or inverse, or a function of which nothing is known. A row times a
+column is a number, equal to its own transpose; that is the only way in which words commute.
+"""
+
+import itertools
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb, fmpq, fmpq_mat
+
+from likewise.grading.algebra import Forms, Ratio, Unclear, rational
+from likewise.grading.balls import Point, Undefined, divide, power, surely_differ
+from likewise.grading.parsing import bare
+from likewise.reading.expressions import Node
+
+Letter = tuple[str, str, bool, bool]  # kind (vector, matrix), name, transposed, inverse
+Word = tuple[Letter, ...]
+WORDS = 300
+LETTER = r"(?:[a-df-hj-z]|mu|theta|beta|phi)(?:_\w+)?"  # names of vectors: not e and i, which are numbers
+
+
+@dataclass(frozen=True)
+class Words:
+    """A sum of words: kind is s (a number), c (a column), r (a row) or m (a matrix)."""
+
+    kind: str
+    terms: Mapping[Word, Ratio]
+
+
+class MatrixForms:
+    """The forms of one comparison, over the atoms of its numbers."""
+
+    def __init__(self, forms: Forms, types: Mapping[str, str]) -> None:
+        self.forms, self.types = forms, types  # name -> vector or matrix
+
+    def same(self, one: Words, other: Words) -> bool:
+        """Whether two forms are equal."""
+        if one.kind != other.kind:
+            return False
+        zero = self.forms.constant(0)
+        return all(
+            self.forms.same(one.terms.get(word, zero), other.terms.get(word, zero))
+            for word in {*one.terms, *other.terms}
+        )
+
+    def form(self, node: Node) -> Words:
+        """The form of a tree."""
+        node = bare(node)
+        if not self.has_arrays(node):
+            return self.scalar(self.forms.form(node))
+        match node.kind:
+            case "name" if is_identity(node):
+                return Words("m", {(): self.forms.constant(1)})
+            case "name":
+                kind = self.types[node.text]
+                return Words(kind[0].replace("v", "c"), {((kind, node.text, False, False),): self.forms.constant(1)})
+            case "index" if is_identity(node):
+                return Words("m", {(): self.forms.constant(1)})
+            case "+" | "-":
+                one, other = map(self.form, node.parts)
+                return self.add(one, other if node.kind == "+" else self.scaled(other, self.forms.constant(-1)))
+            case "neg":
+                return self.scaled(self.form(node.parts[0]), self.forms.constant(-1))
+            case "product":
+                if "⊙" in node.joined:
+                    raise Unclear("an elementwise product")
+                found = self.form(node.parts[0])
+                for sign, part in zip(node.joined, node.parts[1:], strict=True):
+                    right = self.form(part)
+                    if sign in "·×" and sign and found.kind == right.kind == "c":
+                        found = self.transposed(found)  # a dot between two columns
+                    found = self.times(found, right)
+                return found
+            case "/":
+                one, other = map(self.form, node.parts)
+                return self.scaled(one, self.forms.over(self.forms.constant(1), self.number(other)))
+            case "transpose":
+                return self.transposed(self.form(node.parts[0]))
+            case "^":
+                return self.powered(self.form(node.parts[0]), self.number(self.form(node.parts[1])))
+            case "norm":
+                inner = self.form(node.parts[0])
+                if inner.kind not in ("c", "r"):
+                    raise Unclear("the norm of a matrix")
+                column = inner if inner.kind == "c" else self.transposed(inner)
+                squared = self.times(self.transposed(column), column)
+                return self.scalar(self.forms.root(self.number(squared), Fraction(1, 2)))
+            case "call":
+                return self.called(node)
+        raise Unclear(f"{node.kind} of vectors or matrices")
+
+    def has_arrays(self, node: Node) -> bool:
+        """Whether a vector or matrix occurs."""
+        return any(
+            (part.kind == "name" and part.text in self.types) or part.kind == "transpose" or is_identity(part)
+            for part in node.walk()
+        )
+
+    def scalar(self, value: Ratio) -> Words:
+        """A number as a form."""
+        return Words("s", {(): value})
+
+    def number(self, value: Words) -> Ratio:
+        """The form of what must be a number."""
+        if value.kind != "s":
+            raise Unclear("a vector or matrix where a number is wanted")
+        return value.terms.get((), self.forms.constant(0))
+
+    def add(self, one: Words, other: Words) -> Words:
+        """one + other."""
+        if one.kind != other.kind:
+            raise Unclear("a sum of different shapes")
+        terms = dict(one.terms)
+        for word, value in other.terms.items():
+            terms[word] = self.forms.add(terms[word], value) if word in terms else value
+        return self._made(one.kind, terms)
+
+    def _made(self, kind: str, terms: dict[Word, Ratio]) -> Words:
+        if len(terms) > WORDS:
+            raise Unclear("too many terms")
+        return Words(kind, {word: value for word, value in terms.items() if value.top != 0})
+
+    def scaled(self, value: Words, factor: Ratio) -> Words:
+        """factor * value."""
+        return self._made(value.kind, {word: self.forms.times(each, factor) for word, each in value.terms.items()})
+
+    def times(self, one: Words, other: Words) -> Words:
+        """one * other, in this order."""
+        if "s" in (one.kind, other.kind):
+            number, rest = (one, other) if one.kind == "s" else (other, one)
+            return self.scaled(rest, self.number(number))
+        pair = one.kind + other.kind
+        if pair not in ("mm", "mc", "rm", "rc", "cr"):
+            raise Unclear("a product whose shapes do not fit")
+        kind = {"mm": "m", "mc": "c", "rm": "r", "rc": "s", "cr": "m"}[pair]
+        terms: dict[Word, Ratio] = {}
+        if len(one.terms) * len(other.terms) > WORDS:
+            raise Unclear("too many terms")
+        for left, factor in one.terms.items():
+            for right, more in other.terms.items():
+                word, number = self.contracted(_cancelled(left + right))
+                value = self.forms.times(self.forms.times(factor, more), number)
+                terms[word] = self.forms.add(terms[word], value) if word in terms else value
+        return self._made(kind, terms)
+
+    def contracted(self, word: Word) -> tuple[Word, Ratio]:
+        """The word without its numbers (row ... column), and their product."""
+        number = self.forms.constant(1)
+        start = None
+        place = 0
+        while place < len(word):
+            kind, _, turned, _ = word[place]
+            if kind == "vector" and turned:
+                start = place
+            elif kind == "vector" and start is not None:
+                number = self.forms.times(number, self.closed(word[start : place + 1]))
+                word = word[:start] + word[place + 1 :]
+                place, start = start - 1, None
+            place += 1
+        return word, number
+
+    def closed(self, word: Word) -> Ratio:
+        """row ... column as a number; its transpose is the same number."""
+        return self.forms.opaque("word", repr(min(word, _turned(word))))
+
+    def transposed(self, value: Words) -> Words:
+        """The transpose."""
+        kind = {"c": "r", "r": "c"}.get(value.kind, value.kind)
+        return Words(kind, {_turned(word): each for word, each in value.terms.items()})
+
+    def powered(self, base: Words, exponent: Ratio) -> Words:
+        """An integer power."""
+        if base.kind == "s":
+            return self.scalar(self.forms.power(self.number(base), exponent))
+        fixed = rational(exponent)
+        if base.kind != "m" or fixed is None or fixed.denominator != 1 or abs(fixed) > 8:
+            raise Unclear("the power of a vector or matrix")
+        base = base if fixed > 0 else self.inverse(base)
+        found = Words("m", {(): self.forms.constant(1)})
+        for _ in range(abs(int(fixed))):
+            found = self.times(found, base)
+        return found
+
+    def inverse(self, value: Words) -> Words:
+        """The inverse: of a word the words reversed, of a sum a new letter."""
+        if len(value.terms) == 1:
+            ((word, factor),) = value.terms.items()
+            if any(kind == "vector" for kind, *_ in word):
+                raise Unclear("the inverse of an outer product")
+            turned = tuple((kind, name, flip, not inverse) for kind, name, flip, inverse in reversed(word))
+            return Words("m", {turned: self.forms.over(self.forms.constant(1), factor)})
+        return self.letter("inverse", value)
+
+    def letter(self, name: str, value: Words, kind: str = "matrix") -> Words:
+        """A function of which nothing is known, as a letter."""
+        shown = sorted(f"{word!r}:{self.forms.ratio(each.top, each.bottom)!r}" for word, each in value.terms.items())
+        return Words(
+            "m" if kind == "matrix" else "c",
+            {((kind, f"{name}[{'; '.join(shown)}]", False, False),): self.forms.constant(1)},
+        )
+
+    def called(self, node: Node) -> Words:
+        """A function of vectors or matrices."""
+        if len(node.parts) != 1:
+            raise Unclear(f"{node.text} of several arguments")
+        inner = self.form(node.parts[0])
+        if inner.kind == "s":
+            value = self.number(inner)
+            from likewise.grading.algebra import SINGLE
+
+            if node.text in SINGLE:
+                return self.scalar(SINGLE[node.text](self.forms, value))
+            return self.scalar(self.forms.opaque("call", node.text, (value,)))
+        if node.text in ("tr", "det") and inner.kind == "m":
+            return self.scalar(self._trace(inner) if node.text == "tr" else self._determinant(inner))
+        if node.text == "softmax" or node.text in ("f", "g", "h", "phi", "psi", "relu"):
+            if inner.kind == "r":
+                raise Unclear("a function of a row")
+            return self.letter(node.text, inner, "matrix" if inner.kind == "m" else "vector")
+        raise Unclear(f"{node.text} of a vector or matrix")
+
+    def _trace(self, value: Words) -> Ratio:
+        found = self.forms.constant(0)
+        for word, factor in value.terms.items():
+            heads = [place for place, (kind, _, turned, _) in enumerate(word) if kind == "vector" and turned]
+            if heads:
+                turned = word[heads[0] :] + word[: heads[0]]
+                left, number = self.contracted(turned)
+                if left:
+                    raise Unclear("a trace")
+            else:
+                turns = [word[place:] + word[:place] for place in range(len(word))] or [()]
+                turns += [_turned(each) for each in turns]
+                number = self.forms.opaque("trace", repr(min(turns)))
+            found = self.forms.add(found, self.forms.times(factor, number))
+        return found
+
+    def _determinant(self, value: Words) -> Ratio:
+        if len(value.terms) != 1:
+            return self.forms.opaque("det", next(iter(self.letter("det", value).terms))[0][1])
+        ((word, factor),) = value.terms.items()
+        if rational(factor) != 1 or any(kind == "vector" for kind, *_ in word):
+            raise Unclear("the determinant of a multiple")
+        found = self.forms.constant(1)
+        for _, name, _, inverse in word:
+            atom = self.forms.opaque("det", name)
+            found = self.forms.over(found, atom) if inverse else self.forms.times(found, atom)
+        return found
+
+
+def is_identity(node: Node) -> bool:
+    """Whether a node is the identity matrix I or I_n."""
+    return (node.kind == "name" and (node.text == "I" or node.text.startswith("I_"))) or (
+        node.kind == "index" and node.text == "I"
+    )
+
+
+def _turned(word: Word) -> Word:
+    return tuple((kind, name, not turned, inverse) for kind, name, turned, inverse in reversed(word))
+
+
+def _cancelled(word: Word) -> Word:
+    """A word without A times its inverse."""
+    found: list[Letter] = []
+    for letter in word:
+        if found and found[-1][0] == "matrix" and found[-1][:3] == letter[:3] and found[-1][3] != letter[3]:
+            found.pop()
+        else:
+            found.append(letter)
+    return tuple(found)
+
+
+def inferred_types(trees: list[Node]) -> dict[str, str]:
+    """Names that must be vectors or matrices by the way they are written: transposes, norms, traces, inverses.
+
+    Capital letters beside these are matrices, unless they stand under a root, below a line or in an exponent.
+    """
+    found: dict[str, str] = {}
+    evident = False
+    for tree in trees:
+        for node in tree.walk():
+            inner = bare(node.parts[0]) if node.parts else node
+            if node.kind in ("transpose", "norm") or (node.kind == "call" and node.text in ("tr", "det")):
+                evident = True
+                vectors = inner.walk() if node.kind in ("transpose", "norm") else ()
+                for part in vectors:
+                    if part.kind == "name" and re.fullmatch(LETTER, part.text):
+                        found.setdefault(part.text, "vector")
+            if node.kind == "^" and bare(node.parts[1]) == Node("neg", (Node("number", text="1"),)):
+                names = [part.text for part in inner.walk() if part.kind == "name"]
+                if names and all(_capital(name) for name in names):
+                    evident = True
+    for tree in trees:
+        for node in tree.walk():
+            if node.kind == "product":
+                _beside(node.parts, found)
+    if evident:
+        sizes = {name for tree in trees for name in _sizes(tree)}
+        for tree in trees:
+            for node in tree.walk():
+                if node.kind == "name" and _capital(node.text) and node.text not in sizes and not is_identity(node):
+                    found[node.text] = "matrix"
+    return found
+
+
+def _beside(factors: tuple[Node, ...], found: dict[str, str]) -> None:
+    """A letter right after a row, or right before a row that ends the product, is a vector: q'k, kq'."""
+    for place, (one, other) in enumerate(itertools.pairwise(map(bare, factors))):
+        rows = [part.kind == "transpose" and bare(part.parts[0]).text in found for part in (one, other)]
+        beside = other if rows[0] else one if rows[1] and place == len(factors) - 2 else None
+        if beside is not None and beside.kind == "name" and re.fullmatch(LETTER, beside.text):
+            found.setdefault(beside.text, "vector")
+
+
+def _capital(name: str) -> bool:
+    return name.split("_")[0] in {*"ABCDFGHJKLMNPQRSTUVWXYZ", "Sigma", "Lambda", "Phi", "Psi"}
+
+
+def _sizes(node: Node, inside: bool = False) -> set[str]:
+    """Names under a root, below a line or in an exponent."""
+    if node.kind == "name":
+        return {node.text} if inside else set()
+    found = set()
+    for place, part in enumerate(node.parts):
+        below = (node.kind in ("/", "^", "root") and place == 1) or (node.kind == "call" and node.text == "sqrt")
+        arrays = any(each.kind in ("transpose", "norm") for each in part.walk())
+        found |= _sizes(part, inside or (below and not arrays))
+    return found
+
+
+class MatrixPoint(Point):
+    """Random integer vectors and matrices for names, beside the numbers."""
+
+    def __init__(self, values: Mapping[str, Fraction], arrays: Mapping[str, Any], size: int, base: str = "") -> None:
+        super().__init__(values, base=base)
+        self.arrays, self.size = arrays, size
+
+    def value(self, node: Node) -> Any:
+        node = bare(node)
+        if node.kind == "name" and node.text in self.arrays:
+            return self.arrays[node.text]
+        if is_identity(node):
+            return _exact(np.eye(self.size, dtype=int))
+        if node.kind == "transpose":
+            return np.transpose(_array(self.value(node.parts[0])))
+        if node.kind == "norm":
+            inner = _array(self.value(node.parts[0]))
+            if 1 not in inner.shape:
+                raise Undefined("the norm of a matrix")
+            return power(sum((each * each for each in inner.flat), fmpq(0)), fmpq(1, 2))
+        return super().value(node)
+
+    def _add(self, node: Node) -> Any:
+        one, other = map(self.value, node.parts)
+        if isinstance(one, np.ndarray) != isinstance(other, np.ndarray) or np.shape(one) != np.shape(other):
+            raise Undefined("a sum of different shapes")
+        return one + other if node.kind == "+" else one - other
+
+    def _product(self, node: Node) -> Any:
+        found = self.value(node.parts[0])
+        for sign, part in zip(node.joined, node.parts[1:], strict=True):
+            found = self._times(found, sign, self.value(part))
+        return found
+
+    def _times(self, one: Any, sign: str, other: Any) -> Any:
+        if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+            return one * other
+        if sign == "⊙":
+            if one.shape != other.shape:
+                raise Undefined("an elementwise product of different shapes")
+            return one * other
+        if sign in ("·", "×") and one.shape == other.shape and one.shape[1] == 1:
+            one = np.transpose(one)
+        if one.shape[1] != other.shape[0]:
+            raise Undefined("a product whose shapes do not fit")
+        found = one.dot(other)
+        return found[0, 0] if found.shape == (1, 1) else found
+
+    def _divide(self, node: Node) -> Any:
+        one, other = map(self.value, node.parts)
+        if isinstance(other, np.ndarray):
+            raise Undefined("a division by a matrix")
+        return one * divide(fmpq(1), other)
+
+    def _power(self, node: Node) -> Any:
+        base = self.value(node.parts[0])
+        if not isinstance(base, np.ndarray):
+            return power(base, self.value(node.parts[1]))
+        exponent = self.whole(node.parts[1], 8)
+        if base.shape[0] != base.shape[1] or not all(isinstance(each, fmpq) for each in base.flat):
+            raise Undefined("the power of a matrix")
+        matrix = fmpq_mat(*base.shape, list(base.flat))
+        if exponent < 0:
+            if matrix.det() == 0:
+                raise Undefined("no inverse")
+            matrix = matrix.inv()
+        found = matrix ** abs(exponent)
+        return _array_of(found)
+
+    def _call(self, node: Node) -> Any:
+        if len(node.parts) == 1 and node.text in ("tr", "det", "softmax"):
+            inner = self.value(node.parts[0])
+            if isinstance(inner, np.ndarray):
+                return self._of_array(node.text, inner)
+        elif any(isinstance(self.value(part), np.ndarray) for part in node.parts):
+            raise Undefined(f"{node.text} of a vector or matrix")
+        return super()._call(node)
+
+    def _of_array(self, name: str, inner: Any) -> Any:
+        if name == "softmax":
+            flat = inner if inner.shape[1] > 1 else np.transpose(inner)
+            rows = [[arb(each).exp() for each in row] for row in flat]
+            found = np.array([[each / sum(row, arb(0)) for each in row] for row in rows], dtype=object)
+            return found if inner.shape[1] > 1 else np.transpose(found)
+        if inner.shape[0] != inner.shape[1]:
+            raise Undefined(f"{name} of what is not square")
+        if name == "tr":
+            return sum((inner[place, place] for place in range(inner.shape[0])), fmpq(0))
+        if not all(isinstance(each, fmpq) for each in inner.flat):
+            raise Undefined("a determinant of what is not exact")
+        return fmpq_mat(*inner.shape, list(inner.flat)).det()
+
+
+def _array(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return np.array([[value]], dtype=object)
+    return value
+
+
+def _exact(values: Any) -> Any:
+    return np.array([[fmpq(int(each)) for each in row] for row in values], dtype=object)
+
+
+def _array_of(matrix: Any) -> Any:
+    return np.array(matrix.tolist(), dtype=object)
+
+
+def random_arrays(
+    types: Mapping[str, str], shapes: Mapping[str, tuple[str, ...]], seed: str, size: int
+) -> dict[str, Any]:
+    """Integer vectors and matrices; sizes that are named in `shapes` are the same wherever the name is the same."""
+    chance = random.Random(seed)
+    sizes: dict[str, int] = {}
+
+    def length(name: str) -> int:
+        if name.isdigit():
+            return min(int(name), 6)
+        if not shapes:
+            return size
+        return sizes.setdefault(name, 2 + len(sizes) % 3)
+
+    found = {}
+    for name, kind in sorted(types.items()):
+        shape = shapes.get(name, ("", "") if kind == "matrix" else ("",))
+        rows = length(shape[0]) if shape[0] else size
+        columns = 1 if kind == "vector" else (length(shape[1]) if shape[1] else size)
+        found[name] = _exact([[chance.randint(-4, 5) for _ in range(columns)] for _ in range(rows)])
+    return found
+
+
+def arrays_differ(one: Any, other: Any) -> bool:
+    """Whether two values surely differ: in shape or in an entry."""
+    one, other = _array(one), _array(other)
+    if one.shape != other.shape:
+        return True
+    return any(surely_differ(left, right) for left, right in zip(one.flat, other.flat, strict=True))

@@ -1,0 +1,809 @@
+r"""A final answer as a tree, on the tokens of the reader.
+
+The reader's own parser reads sides of statements and refuses what a claim cannot say. An answer may be a set, an
+interval, a list of roots, a unit or an order, so it has a parser of its own. What is not read is `Unread`,
+never dropped. Where a line can be read in two ways (1/2x, \log n d) it is parsed in both; `readings` gives the list.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
+
+from likewise.grading.units import UNITS
+from likewise.reading.expressions import HEADS, Node, number
+from likewise.reading.latex import Token, Unread, tokens
+
+LONGEST = 2_000  # characters of a final answer
+FUNCTIONS = {
+    "exp", "log", "ln", "lg", "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh",
+    "tanh", "max", "min", "gcd", "lcm", "det", "tr", "relu", "sigmoid", "sqrt", "sgn", "rank", "diag", "vec", "softmax",
+}  # fmt: skip
+ALIASES = {"Tr": "tr", "ReLU": "relu", "sign": "sgn"}
+OPAQUE = HEADS | {"P", "Pr", "E", "Var", "Cov", "sim", "softmax", "Attention", "rank", "diag", "vec", "arg", "Re", "Im"}
+SPELLED = (
+    "alpha|beta|gamma|delta|epsilon|theta|kappa|lambda|mu|nu|rho|sigma|tau|phi|psi|omega"
+    "|Omega|Theta|Gamma|Delta|Sigma|pi"
+)
+ORDERS = {"O": "O", "Theta": "Theta", "Omega": "Omega", "o": "o"}
+LAWS = {
+    "N": "normal", "Normal": "normal", "normal": "normal", "Gaussian": "normal", "U": "uniform", "Uniform": "uniform",
+    "Unif": "uniform", "Bernoulli": "bernoulli", "Bern": "bernoulli", "Ber": "bernoulli", "Binomial": "binomial",
+    "Bin": "binomial", "B": "binomial", "Poisson": "poisson", "Poi": "poisson", "Exp": "exponential",
+    "Exponential": "exponential", "Gamma": "gamma", "Beta": "beta", "Geometric": "geometric", "Geom": "geometric",
+    "Geo": "geometric", "Multinomial": "multinomial", "Dirichlet": "dirichlet", "Dir": "dirichlet",
+}  # fmt: skip
+VOWELS = {*"aeiou"}
+SMALL_WORDS = {
+    "not", "but", "are", "was", "has", "the", "nor", "yet", "all", "any", "for", "can", "may", "its", "too", "out",
+    "off", "is", "no", "if", "so", "we", "of", "as", "to", "by",
+}  # fmt: skip
+OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
+BARS = {"|", "‖"}
+ROUND = {"⌊": ("⌋", "floor"), "⌈": ("⌉", "ceil")}
+
+
+def cleaned(text: str) -> str:
+    r"""The text of an answer without delimiters, with one spelling of what people write in several ways.
+
+    >>> cleaned("$2**3 != 1e-3$.")
+    '2^3 \\neq 1\\cdot 10^{-3}'
+    """
+    text = "".join(_plain_letter(each) for each in text).strip()
+    for _ in range(4):
+        before = text
+        text = text.strip().rstrip(".,;:!" if not re.search(r"[\w)}\]]!$", text) else ".,;:").strip()
+        for opening, closing in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`")):
+            inner = text[len(opening) : len(text) - len(closing)]
+            if len(text) > len(opening + closing) and text.startswith(opening) and text.endswith(closing):
+                text = inner if opening not in inner and closing not in inner else text
+        if text == before:
+            break
+    if len(text) > LONGEST:
+        raise Unread(f"longer than {LONGEST:,} characters")
+    if re.match(r"~\s*[\d$]", text):
+        raise Unread("an approximation")
+    if re.fullmatch(r"\d{4}-\d\d?-\d\d?|\d\d?/\d\d?/\d{2,4}", text):
+        raise Unread("a date, or a difference or quotient of three numbers")
+    if re.search(r"\\(?:[bx]?cancel|st|sout|not)(?![A-Za-z])", text):
+        raise Unread("a part that is struck out")
+    text = re.sub(r"(?<!\\)%", r"\\%", text)
+    text = re.sub(r"\\(?:dollar|\$)|(?<!\\)\$(?=\s*\d)", r"\\$", text)
+    text = text.replace("**", "^").replace("!=", r"\neq ").replace(r"\ne ", r"\neq ")
+    text = re.sub(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?!\w)", r"\1\\cdot 10^{\2}", text)
+    text = re.sub(rf"(?<![\\A-Za-z])({SPELLED})(?![A-Za-z])", r"\\\1 ", text)
+    text = re.sub(r"(?<![\\A-Za-z])(?:infinity|infty|inf)(?![A-Za-z])|∞", r"\\infty ", text)
+    text = re.sub(r"(?<![\\A-Za-z])(sqrt|relu|ReLU|sigmoid|softmax)\s*(?=\()", r"\\operatorname{\1}", text)
+    text = re.sub(r"(?<![\\A-Za-z])(arcsin|arccos|arctan|sinh|cosh)(?![A-Za-z])", r"\\\1 ", text)
+    text = re.sub(r"(?<=[(\[{,])(\s*\d{1,3}),(?=\d{3}\s*[,)\]}])", r"\1, ", text)
+    text = re.sub(r"\\(?:displaystyle|left|right|limits)(?![A-Za-z])\s*", "", text)
+    text = re.sub(r"\^\s*(\\circ|°)", r"^{\\circ}", text)
+    text = re.sub(r"(\d),\\!(?=\d{3})", r"\1,", text)
+    text = re.sub(r"\\(?:text|mathrm|textbf|mathbf|mbox)\s*\{\s*\\?\$\s*\}", r"\\$", text)
+    return text.strip()
+
+
+def _plain_letter(character: str) -> str:
+    """Full-width and mathematical letters as plain ones; other look-alikes stay, and are not read."""
+    if character.isascii():
+        return character
+    name = unicodedata.name(character, "")
+    if name.startswith(("FULLWIDTH", "MATHEMATICAL", "IDEOGRAPHIC SPACE")):
+        return unicodedata.normalize("NFKC", character)
+    if name.startswith("SUBSCRIPT") and character.isdigit():
+        return f"_{unicodedata.digit(character)}"
+    if name.startswith("SUPERSCRIPT") and character not in "²³" and character.isdigit():
+        return f"^{{{unicodedata.digit(character)}}}"
+    return character
+
+
+def readings(text: str) -> list[Node]:
+    """All trees of an answer; more than one where a line can be read in several ways."""
+    found = _flattened(_with_units(tokens(cleaned(text))))
+    if not found:
+        raise Unread("nothing to read")
+    _no_words(found)
+    strict = Parser(found, tight=False)
+    trees = [strict.answer()]
+    if strict.ambiguous:
+        trees.append(Parser(found, tight=True).answer())
+    return trees
+
+
+def _flattened(found: Sequence[Token]) -> list[Token]:
+    """Optional-argument groups as brackets, boxes opened."""
+    made: list[Token] = []
+    for token in found:
+        if token.kind == "group" and token.text == "[":
+            made += [Token("sign", "[", spaced=token.spaced), *_flattened(token.inner[0]), Token("sign", "]")]
+        elif token.kind == "boxed":
+            made += _flattened(token.inner[0])
+        elif (token.kind == "row" and token.text in ("begin", "end")) or token.kind == "gap":
+            continue
+        else:
+            made.append(token)
+    return made
+
+
+def _with_units(found: list[Token]) -> list[Token]:
+    """Letters that spell a unit of at least two letters at the end, after a number, as one word: 5 km."""
+    end = len(found)
+    while end and found[end - 1].kind == "name" and found[end - 1].style == "" and len(found[end - 1].text) == 1:
+        end -= 1
+    spelled = "".join(token.text for token in found[end:])
+    numbered = end and (found[end - 1].kind == "number" or found[end - 1].text == "frac")
+    if numbered and len(spelled) > 1 and found[end].spaced and (spelled in UNITS or len(spelled) > 3):
+        return [*found[:end], Token("word", f" {spelled}", spaced=True)]
+    return found
+
+
+def _no_words(found: Sequence[Token]) -> None:
+    """Refuse letters that spell a word: 42 is not, more than 42."""
+    run = ""
+    for place, token in enumerate([*found, Token("row", "")]):
+        letter = token.kind == "name" and len(token.text) == 1 and token.text.islower() and not token.style
+        if letter and not (run and token.spaced):
+            run += token.text
+            continue
+        ends = token.spaced or place == len(found)
+        if (len(run) > 3 and set(run) & VOWELS) or (run in SMALL_WORDS and ends):
+            raise Unread(f"the word {run}")
+        run = token.text if letter else ""
+
+
+class Parser:
+    r"""One answer; `tight` reads 1/2x as 1/(2x) and \log n d as log(nd)."""
+
+    def __init__(self, found: Sequence[Token], *, tight: bool, outer: "Parser | None" = None) -> None:
+        self.found, self.place, self.tight = list(found), 0, tight
+        self.outer = outer or self
+        self.ambiguous = False
+
+    def inner(self, found: Sequence[Token]) -> "Parser":
+        """A parser of a part."""
+        return Parser(_flattened(found), tight=self.tight, outer=self.outer)
+
+    def part(self, found: Sequence[Token]) -> Node:
+        """The tree of a part that must be one expression."""
+        return self.inner(found).whole()
+
+    def doubt(self) -> None:
+        """Say that the line can be read in two ways."""
+        self.outer.ambiguous = True
+
+    def peek(self) -> Token | None:
+        return self.found[self.place] if self.place < len(self.found) else None
+
+    def at(self, *signs: str) -> bool:
+        token = self.peek()
+        return token is not None and token.kind == "sign" and token.text in signs
+
+    def take(self) -> Token:
+        token = self.peek()
+        if token is None:
+            raise Unread("the formula ends too early")
+        self.place += 1
+        return token
+
+    # Statements
+
+    def answer(self) -> Node:
+        """The whole answer: a list of statements, or one."""
+        cut, separators = self.cut()
+        parts = [self.inner(each).statement() for each in cut]
+        text = "or" if separators == {"or"} else ""
+        return parts[0] if len(parts) == 1 else Node("list", tuple(parts), text)
+
+    def cut(self) -> tuple[list[list[Token]], set[str]]:
+        """Statements between commas, semicolons, rows and the words or, and; and which of these there are."""
+        parts: list[list[Token]] = [[]]
+        separators: set[str] = set()
+        depth = 0
+        for token in self.found:
+            depth += _step(token)
+            separates = (token.kind == "sign" and token.text in ",;") or token.kind == "row"
+            separates |= token.kind == "word" and token.text.strip(" ,") in ("or", "and")
+            if not depth and separates:
+                parts.append([])
+                separators.add(token.text.strip(" ,"))
+            else:
+                parts[-1].append(token)
+        parts = _or_spelled(parts, separators)
+        if len(parts) > 1 and not all(parts):
+            parts = [part for part in parts if part]
+        return parts, separators
+
+    def statement(self) -> Node:
+        """Sides with relations between them, or one expression."""
+        sides: list[list[Token]] = [[]]
+        relations: list[str] = []
+        depth = 0
+        for token in self.found:
+            depth += _step(token)
+            if token.kind == "arrow":
+                raise Unread("a deduction, not an answer")
+            if token.kind == "relation" and not depth:
+                relations.append(token.text)
+                sides.append([])
+            else:
+                sides[-1].append(token)
+        if not relations:
+            return self.inner(sides[0]).whole()
+        if "->" in relations:
+            return self.mapped(sides, relations)
+        if any(
+            relation not in ("==", ":=", "<", "<=", ">", ">=", "!=", "in", "sim", "approx", "equiv")
+            for relation in relations
+        ):
+            raise Unread(f"the relation {relations[0]}")
+        if relations == ["sim"]:
+            return Node("law_of", (self.part(sides[0]), self.law(sides[1])))
+        if "sim" in relations:
+            raise Unread("the relation ~")
+        return Node("chain", tuple(map(self.part, sides)), joined=tuple(relations))
+
+    def mapped(self, sides: list[list[Token]], relations: list[str]) -> Node:
+        if relations != ["->"]:
+            raise Unread("an arrow")
+        text = ["".join(token.text for token in side if token.kind in ("name", "sign")) for side in sides]
+        if not all(re.fullmatch(r"[A-Za-z,]*", each) for each in text):
+            raise Unread("an arrow")
+        return Node("einsum", text="->".join(text))
+
+    def law(self, found: Sequence[Token]) -> Node:
+        """A law such as N(0, 1)."""
+        node = self.part(found)
+        if node.kind != "law":
+            raise Unread("a law that is not known")
+        return node
+
+    def whole(self) -> Node:
+        """One expression and nothing after it."""
+        node = self.union()
+        if self.place < len(self.found):
+            raise Unread(f"not read: {_shown(self.found[self.place])}")
+        return node
+
+    def union(self) -> Node:
+        node = self.sum()
+        while (token := self.peek()) is not None and token.text in (
+            r"\cup",
+            "∪",
+            "∖",
+            r"\setminus",
+            r"\backslash",
+            r"\cap",
+        ):
+            self.take()
+            kind = {"\\cup": "union", "∪": "union", r"\cap": "meet"}.get(token.text, "without")
+            node = Node(kind, (node, self.sum()))
+        return node
+
+    # Expressions
+
+    def sum(self) -> Node:
+        node = self.leading()
+        while self.at("+", "-", "±"):
+            sign = self.take().text
+            right = self.signed_term()
+            node = Node("pm" if sign == "±" else sign, (node, right))
+        return node
+
+    def leading(self) -> Node:
+        if self.at("±"):
+            self.take()
+            return Node("pm", (number("0"), self.signed_term()))
+        return self.signed_term()
+
+    def signed_term(self) -> Node:
+        negative = False
+        while self.at("+", "-"):
+            negative ^= self.take().text == "-"
+        node = self.term()
+        return Node("neg", (node,)) if negative else node
+
+    def term(self) -> Node:
+        factors = [self.factor()]
+        signs: list[str] = []
+        slashed = False
+        while (token := self.peek()) is not None:
+            if self.at("·", "×", "*", "⊙"):
+                signs.append(self.take().text)
+                factors.append(self.signed())
+                slashed = False
+            elif self.at("/"):
+                self.take()
+                below = self.signed()
+                slashed = below.kind not in ("group",)
+                if slashed and self.tight:
+                    extra = [below]
+                    while (token := self.peek()) is not None and self.starts(token) and token.kind != "word":
+                        self.doubt()
+                        extra.append(self.factor())
+                    below = _product(extra, [""] * (len(extra) - 1))
+                factors, signs = [Node("/", (_product(factors, signs), below))], []
+            elif token.kind == "word" and factors[-1].kind != "name" and (unit := self.unit()) is not None:
+                factors, signs = [Node("unit", (_product(factors, signs),), unit)], []
+            elif self.starts(token):
+                if slashed:
+                    self.doubt()
+                if factors[-1].kind in ("number", "!", "%") and token.kind == "number":
+                    raise Unread("two numbers side by side")
+                if factors[-1].kind in ("unit",):
+                    raise Unread(f"not read after the unit: {_shown(token)}")
+                mixed = factors[-1].kind == "number" and factors[-1].text.isdigit() and token.text == "frac"
+                factors.append(self.factor())
+                signs.append("")
+                if mixed and len(factors) == 2 and _proper(factors[-1]):
+                    factors, signs = [Node("+", tuple(factors))], []
+            elif self.at("mod") or (token.kind == "macro" and token.text == "pmod"):
+                raise Unread("a remainder")
+            else:
+                break
+        return _product(factors, signs)
+
+    def signed(self) -> Node:
+        if self.at("-", "+"):
+            sign = self.take().text
+            node = self.signed()
+            return Node("neg", (node,)) if sign == "-" else node
+        return self.factor()
+
+    def starts(self, token: Token) -> bool:
+        """Whether a factor begins here."""
+        if token.kind in ("number", "name", "group", "matrix", "word"):
+            return True
+        if token.kind == "macro":
+            return token.text in ("frac", "sqrt", "binom", "sum", "prod", "pi", "infty", "int")
+        if token.kind != "sign":
+            return False
+        return token.text in ("(", "[", "{", "⌊", "⌈", "⟨") or (token.text in BARS and token.text not in self.open_bars)
+
+    open_bars: tuple[str, ...] = ()
+
+    def unit(self) -> str | None:
+        """The unit that stands here, taken; or nothing."""
+        start = self.place
+        words = []
+        while (token := self.peek()) is not None:
+            if token.kind == "word":
+                words.append(self.take().text.strip())
+                if self.at("^"):
+                    self.take()
+                    power = "".join(each.text for each in self.script())
+                    words.append(f"^{power}")
+            elif (
+                self.at("/", "·")
+                and words
+                and self.place + 1 < len(self.found)
+                and self.found[self.place + 1].kind == "word"
+            ):
+                words.append("/" if self.take().text == "/" else "*")
+            else:
+                break
+        text = " ".join(words)
+        if not re.fullmatch(r"[A-Za-zµμ][A-Za-zµμ0-9 /*^.\-]{0,40}", text):
+            self.place = start
+            return None
+        return text
+
+    def factor(self) -> Node:
+        node = self.primary()
+        while self.peek() is not None:
+            if self.at("^"):
+                self.take()
+                node = self.powered(node)
+            elif self.at("'"):
+                self.take()
+                node = Node("name", text=f"{node.text}_prime") if node.kind == "name" else Node("transpose", (node,))
+            elif self.at("!"):
+                self.take()
+                if self.at("!"):
+                    raise Unread("a double factorial")
+                node = Node("!", (node,))
+            elif self.at("%"):
+                self.take()
+                node = Node("%", (node,))
+            elif self.at("°"):
+                self.take()
+                node = Node("degrees", (node,))
+            elif self.at("⊤"):
+                self.take()
+                node = Node("transpose", (node,))
+            else:
+                break
+        return node
+
+    def script(self) -> list[Token]:
+        """The tokens of an upper or lower index."""
+        token = self.take()
+        if token.kind == "group" and token.text == "{":
+            return _flattened(token.inner[0])
+        if token.kind == "sign" and token.text == "(":  # 2^(n+1), typed without braces
+            self.place -= 1
+            return self.enclosed()[1]
+        if token.kind == "sign" and token.text == "-":
+            return [token, *self.script()]
+        return [token]
+
+    def powered(self, node: Node) -> Node:
+        above = self.script()
+        shown = [each.text for each in above]
+        if shown in (["T"], ["⊤"]) and node.kind not in ("number",) and not _greek(node):
+            return Node("transpose", (node,))
+        if shown == ["t"] and node.kind == "name" and node.text[0].isupper():
+            return Node("transpose", (node,))
+        if shown in (["-", "T"], ["-", "⊤"]):
+            return Node("transpose", (Node("^", (node, Node("neg", (number("1"),)))),))
+        if shown == ["°"]:
+            return Node("degrees", (node,))
+        if shown in (["*"], ["†"], [r"\dagger"], ["'"]) or not above:
+            raise Unread("an upper index that is no exponent")
+        if shown == ["c"] or any(each.kind == "word" for each in above):
+            raise Unread("an upper index that is no exponent")
+        if shown == ["+"] or shown == ["-"]:
+            raise Unread("an upper index that is no exponent")
+        return Node("^", (node, self.part(above)))
+
+    def primary(self) -> Node:
+        token = self.take()
+        match token.kind:
+            case "number":
+                if self.at("."):
+                    raise Unread("a number with two points")
+                return number(token.text)
+            case "name":
+                return self.named(token)
+            case "word":
+                return self.worded(token)
+            case "group":
+                if not token.inner[0]:
+                    raise Unread("an empty group")
+                return Node("group", (self.part(token.inner[0]),))
+            case "matrix":
+                return self.matrix(token)
+            case "macro":
+                return self.macro(token)
+            case "sign" if token.text in OPENING:
+                self.place -= 1
+                return self.bracketed()
+            case "sign" if token.text in BARS:
+                return self.between(token.text, token.text, "norm" if token.text == "‖" else "abs")
+            case "sign" if token.text in ROUND:
+                return self.between(*((token.text, *ROUND[token.text])))
+            case "sign" if token.text == "⟨":
+                inside = self.until("⟩")
+                return Node("vector", tuple(map(self.part, _commas(inside))), "()")
+            case "sign" if token.text == "$":
+                return Node("unit", (self.factor(),), "dollars")
+            case "other" if token.text in (r"\emptyset", r"\varnothing"):
+                return Node("set")
+        raise Unread(f"not read: {_shown(token)}")
+
+    def until(self, closing: str) -> list[Token]:
+        found = []
+        while not self.at(closing):
+            found.append(self.take())
+        self.take()
+        return found
+
+    def between(self, opening: str, closing: str, kind: str) -> Node:
+        """What stands between bars."""
+        found, depth = [], 0
+        while depth or not self.at(closing):
+            token = self.take()
+            depth += _step(token)
+            found.append(token)
+        self.take()
+        node = Node(kind, (self.part(found),))
+        if kind == "norm" and self.at("_"):
+            self.take()
+            order = "".join(each.text for each in self.script())
+            return node if order == "2" else Node("call", node.parts, f"norm_{order}")
+        return node
+
+    def enclosed(self) -> tuple[str, list[Token]]:
+        """The brackets that open here, and what they hold."""
+        opening = self.take().text
+        found, depth = [], 1
+        while True:
+            token = self.take()
+            depth += _step(token)
+            if not depth:
+                return opening + token.text, found
+            found.append(token)
+
+    def bracketed(self) -> Node:
+        brackets, inside = self.enclosed()
+        if not inside:
+            if brackets == "{}":
+                return Node("set")
+            raise Unread("empty brackets")
+        parts = _commas(inside)
+        if brackets == "{}":
+            return self.braced(inside, parts)
+        if len(parts) == 2 and brackets in ("[)", "(]"):
+            return Node("interval", tuple(map(self.part, parts)), brackets)
+        if len(parts) > 1 and brackets in ("()", "[]"):
+            if brackets == "[]" and all(each[0].text == "[" for each in parts):  # [[1, 2], [3, 4]]
+                rows = tuple(self.part(each) for each in parts)
+                if all(row.kind == "vector" for row in rows) and len({len(row.parts) for row in rows}) == 1:
+                    return Node("matrix", rows)
+            return Node("vector", tuple(map(self.part, parts)), brackets)
+        if brackets not in ("()", "[]"):
+            raise Unread("brackets that do not match")
+        return Node("group", (self.part(inside),))
+
+    def braced(self, inside: list[Token], parts: list[list[Token]]) -> Node:
+        bar = [place for place, each in enumerate(inside) if each.text in ("|", ":", r"\mid")]
+        if len(bar) == 1 and bar[0]:
+            left = self.inner(inside[: bar[0]]).statement()
+            name = left.parts[0] if left.kind == "chain" else left
+            if name.kind != "name":
+                raise Unread("a set by a condition on more than a name")
+            return Node("where", (name, self.inner(inside[bar[0] + 1 :]).statement()))
+        return Node("set", tuple(map(self.part, parts)))
+
+    def worded(self, token: Token) -> Node:
+        name = re.sub(r"\W+", "_", token.text.replace("\\", "").strip()).strip("_")
+        if " " in token.text.strip() or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+            raise Unread("words inside the formula")
+        return self.named(replace(token, kind="name", text=name, style="word"))
+
+    def named(self, token: Token) -> Node:
+        name = ALIASES.get(token.text, token.text)
+        if token.style == "bb" and name in ("R", "N", "Z", "Q", "C") and not self.at("_", "^"):
+            return Node("name", text=f"bb_{name}")
+        if name in ORDERS and (self.at("(") or token.style == "cal") and (name != "o" or self.at("(")):
+            return self.order(ORDERS[name])
+        if name in LAWS and (token.style in ("cal", "word") or name == "N") and self.at("(") and self.several():
+            return Node("law", tuple(map(self.part, _commas(self.enclosed()[1]))), LAWS[name])
+        if name in ("Poisson", "Poi", "Bernoulli", "Bern", "Exp", "Exponential", "Geometric", "Geom") and self.at("("):
+            return Node("law", (self.part(self.enclosed()[1]),), LAWS[name])
+        if name in FUNCTIONS:
+            return self.function(name)
+        if name == "mod":
+            raise Unread("a remainder")
+        if name in ("E", "Var", "Cov") and (token.style == "bb" or name != "E" or self.at("[", "_")):
+            return self.chance(name)
+        if token.style == "bb":
+            name = f"bb_{name}"
+        if token.style == "cal":
+            name = f"cal_{name}"
+        node: Node = Node("name", text=name)
+        while self.at("_", "'"):
+            node = self.indexed(node) if self.take().text == "_" else Node("name", text=f"{_label(node)}_prime")
+        head = name.removesuffix("_prime")
+        if self.at("(") and node.kind == "name" and (head in OPAQUE or self.several() or token.style == "word"):
+            return Node("call", tuple(map(self.part, _commas(self.enclosed()[1]))), node.text)
+        return node
+
+    def indexed(self, node: Node) -> Node:
+        """A lower index: part of the name if it is a number or word, else an argument."""
+        below = self.script()
+        if not below:
+            raise Unread("an empty index")
+        if node.kind == "index":
+            raise Unread("an index of an index")
+        if all(each.kind in ("number", "word") or (each.kind == "name" and len(each.text) > 2) for each in below):
+            return Node("name", text=f"{node.text}_{'_'.join(_word(each.text) for each in below)}")
+        if len(below) > 2 and all(each.kind == "name" and not each.style for each in below):
+            return Node("name", text=f"{node.text}_{''.join(each.text for each in below)}")  # D_{random}
+        if len(below) > 1 and all(each.kind in ("name", "number", "word") for each in below):
+            return Node("index", tuple(self.part([each]) for each in below), node.text)  # a_{ij}
+        return Node("index", tuple(map(self.part, _commas(below))), node.text)
+
+    def several(self) -> bool:
+        """Whether the parenthesis that opens here holds a comma at its first level."""
+        depth = 0
+        for token in self.found[self.place :]:
+            depth += _step(token)
+            if token.kind == "sign" and token.text == "," and depth == 1:
+                return True
+            if not depth:
+                return False
+        return False
+
+    def order(self, kind: str) -> Node:
+        if not self.at("("):
+            raise Unread("an order without an argument")
+        return Node("order", (self.part(self.enclosed()[1]),), kind)
+
+    def chance(self, kind: str) -> Node:
+        below = ""
+        if self.at("_"):
+            self.take()
+            below = "_" + "".join(each.text for each in self.script())
+        if not self.at("[", "(", "{"):
+            raise Unread(f"{kind} without brackets")
+        return Node("call", tuple(map(self.part, _commas(self.enclosed()[1]))), f"{kind}{below}")
+
+    def function(self, name: str) -> Node:
+        base = power = None
+        while self.at("_", "^"):
+            if self.take().text == "_":
+                base = self.part(self.script())
+            else:
+                power = self.part(self.script())
+        if power == Node("neg", (number("1"),)):
+            if name not in ("sin", "cos", "tan"):
+                raise Unread("an inverse function or a reciprocal")
+            name, power = f"arc{name}", None
+        if self.at("(", "[", "{"):
+            arguments = tuple(map(self.part, _commas(self.enclosed()[1])))
+            after = self.peek()
+            if self.at("^") and name != "sqrt" and power is None:
+                self.take()
+                power = self.part(self.script())
+            elif after is not None and after.kind == "sign" and after.text == "!":
+                raise Unread("a factorial after a function")
+        else:
+            arguments = (self.tight_argument(),)
+        if base is not None:
+            if name == "softmax":
+                raise Unread("softmax over a named axis")
+            if name not in ("log", "max", "min"):
+                raise Unread(f"{name} with a lower index")
+            if name != "log":
+                raise Unread(f"{name} over an index")
+            node = Node("call", (*arguments, base), "log_base")
+        else:
+            node = Node("call", arguments, name)
+        return node if power is None else Node("^", (node, power))
+
+    def tight_argument(self) -> Node:
+        r"""The argument of \sin 2x: one factor, or a number and a factor; further names can be read in two ways."""
+        token = self.peek()
+        if token is None or not self.starts(token):
+            raise Unread("a function without an argument")
+        factors = [self.factor()]
+        if factors[0].kind == "number" and self.letter():
+            factors.append(self.factor())
+        while self.letter():
+            self.doubt()
+            if not self.tight:
+                break
+            factors.append(self.factor())
+        if self.at("/"):
+            self.doubt()
+            if self.tight:
+                self.take()
+                return Node("/", (_product(factors, [""] * (len(factors) - 1)), self.factor()))
+        return _product(factors, [""] * (len(factors) - 1))
+
+    def letter(self) -> bool:
+        token = self.peek()
+        if token is None or (token.kind == "name" and (token.text in FUNCTIONS or token.text in ALIASES)):
+            return False
+        return token.kind == "name" or (token.kind == "macro" and token.text == "pi")
+
+    def macro(self, token: Token) -> Node:
+        match token.text:
+            case "frac":
+                return Node("group", (Node("/", tuple(map(self.part, token.inner))),))
+            case "binom":
+                return Node("choose", tuple(map(self.part, token.inner)))
+            case "sqrt":
+                if not token.inner:
+                    return Node("call", (self.primary(),), "sqrt")
+                inside = self.part(token.inner[0])
+                if len(token.inner) == 1:
+                    return Node("call", (inside,), "sqrt")
+                return Node("group", (Node("root", (inside, self.part(token.inner[1]))),))
+            case "pi":
+                return Node("name", text="pi")
+            case "infty":
+                return Node("name", text="infty")
+            case "sum" | "prod":
+                return self.repeated(token.text)
+        raise Unread(f"not read: {_shown(token)}")
+
+    def repeated(self, kind: str) -> Node:
+        low: list[Token] = []
+        high: list[Token] = []
+        while self.at("_", "^"):
+            if self.take().text == "_":
+                low = self.script()
+            else:
+                high = self.script()
+        body = self.term()
+        if high and len(low) > 2 and low[0].kind == "name" and low[1].text == "==":
+            index = Node("name", text=low[0].text)
+            return Node(kind, (index, self.part(low[2:]), self.part(high), body))
+        if not high and len(low) == 1 and low[0].kind == "name":
+            return Node(f"{kind}_over", (Node("name", text=low[0].text), body))
+        raise Unread("a sum without its bounds")
+
+    def matrix(self, token: Token) -> Node:
+        rows = tuple(
+            Node("vector", tuple(self.part(cell) for cell in row[0].inner if cell), "[]") for row in token.inner
+        )
+        if not rows or len({len(row.parts) for row in rows}) != 1 or not rows[0].parts:
+            raise Unread("a matrix with gaps")
+        if token.text in ("vmatrix",):
+            return Node("call", (Node("matrix", rows),), "det")
+        return Node("matrix", rows)
+
+
+def _step(token: Token) -> int:
+    """How a token changes the depth of brackets."""
+    if token.kind != "sign":
+        return 0
+    return (token.text in OPENING) - (token.text in CLOSING)
+
+
+def _or_spelled(parts: list[list[Token]], separators: set[str]) -> list[list[Token]]:
+    """Parts cut again at the letters o, r or a, n, d with spaces around: x = 1 or x = 2."""
+    made = []
+    for part in parts:
+        start = place = 0
+        while place < len(part):
+            for word in ("or", "and"):
+                run = part[place : place + len(word)]
+                if (
+                    "".join(each.text for each in run if each.kind == "name") == word
+                    and run[0].spaced
+                    and not any(each.spaced for each in run[1:])
+                    and place + len(word) < len(part)
+                    and place > start
+                ):
+                    made.append(part[start:place])
+                    separators.add(word)
+                    start = place = place + len(word)
+                    break
+            else:
+                place += 1
+        made.append(part[start:])
+    return made
+
+
+def _commas(found: Sequence[Token]) -> list[list[Token]]:
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in found:
+        depth += _step(token)
+        if token.kind == "sign" and token.text in (",", ";") and not depth:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    if not all(parts):
+        raise Unread("a comma without an expression beside it")
+    return parts
+
+
+def _product(factors: list[Node], signs: list[str]) -> Node:
+    return factors[0] if len(factors) == 1 else Node("product", tuple(factors), joined=tuple(signs))
+
+
+def _proper(node: Node) -> bool:
+    """Whether a node is a fraction of whole numbers below 1: then a whole number before it is added."""
+    inner = node.parts[0] if node.kind == "group" else node
+    if inner.kind != "/" or any(part.kind != "number" or not part.text.isdigit() for part in map(bare, inner.parts)):
+        return False
+    above, below = (int(bare(part).text) for part in inner.parts)
+    return above < below
+
+
+def bare(node: Node) -> Node:
+    """The node inside its groups."""
+    while node.kind == "group":
+        node = node.parts[0]
+    return node
+
+
+def _greek(node: Node) -> bool:
+    return node.kind == "name" and node.text in ("gamma", "beta", "alpha", "rho", "e")
+
+
+def _label(node: Node) -> str:
+    if node.kind != "name":
+        raise Unread("a prime after an index")
+    return node.text
+
+
+def _word(text: str) -> str:
+    return re.sub(r"\W+", "_", text.replace("\\", "").strip()).strip("_")
+
+
+def _shown(token: Token) -> str:
+    return {"other": token.text, "macro": f"\\{token.text}"}.get(token.kind, token.text or token.kind)

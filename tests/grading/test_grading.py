@@ -1,0 +1,242 @@
+"""Verdicts of `grade`: each row stands for a class of answers, and is graded in both orders."""
+
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from likewise.grading import grade
+
+EQUAL = [
+    (r"\frac{x^2-1}{x-1}", "x+1"),
+    (r"\boxed{\frac12}", "0.5"),
+    (r"(AB)^{-1}", "B^{-1}A^{-1}"),
+    (r"(AB)^T", r"B^\top A^\top"),
+    (r"\boxed{40+2=42}", "42"),
+    ("O(2NdD+NdM)", "O(Nd(D+M))"),
+    ("O(n^2+n)", "O(n^2)"),
+    (r"O(n(n-1)/2)", "O(n^2)"),
+    ("O(N^2 + ND + D^2)", "O(N^2 + D^2)"),
+    (r"O(n \log_2 n)", r"O(n \ln n)"),
+    ("q^T k", "k^T q"),
+    (r"\|q-k\|^2", r"\|q\|^2-2q^Tk+\|k\|^2"),
+    (r"\exp(-\|x-y\|^2/(2\sigma^2))", r"e^{-\frac{(x-y)^T(x-y)}{2\sigma^2}}"),
+    ("x = 5", "5"),
+    ("x=2 or x=-3", r"\{-3,2\}"),
+    (r"x=\pm 2", "-2, 2"),
+    ("(1,3]", r"1 < x \le 3"),
+    ("2x>6", "x>3"),
+    ("-2x \\ge 6", r"(-\infty, -3]"),
+    (r"\mathbb{R}\setminus\{0\}", r"(-\infty,0)\cup(0,\infty)"),
+    ("5 km", r"5000\text{ m}"),
+    (r"72\text{ km/h}", r"20\text{ m/s}"),
+    (r"\$5", "5 dollars"),
+    (r"2\text{ million}", "2000000"),
+    (r"\log x + \log y", r"\log(xy)"),
+    ("50%", "1/2"),
+    (r"\sqrt{3+2\sqrt2}", r"1+\sqrt2"),
+    (r"\sqrt[3]{2+\sqrt5} + \sqrt[3]{2-\sqrt5}", "1"),
+    (r"\sin^2 x", r"1-\cos^2 x"),
+    (r"\cos 3x", r"4\cos^3 x-3\cos x"),
+    (r"\frac{n(n+1)}{2}", r"\sum_{i=1}^n i"),
+    (r"\sum_{j=1}^n x_j", r"\sum_{i=1}^n x_i"),
+    (r"2^{n+1}-1", r"\sum_{k=0}^{n} 2^k"),
+    (r"\binom{n}{2}", "n(n-1)/2"),
+    ("bnd,bmd->bnm", "bqd,bkd->bqk"),
+    (r"\mathcal{N}(0,\sigma^2)", r"X \sim N(0, \sigma\cdot\sigma)"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "[[1,2],[3,4]]"),
+    ("(B)", "B"),
+    ("yes", "Yes."),
+    ("y=2x+1", "2x-y+1=0"),
+    ("(B, N, D)", "[B, N, D]"),
+    (r"\text{softmax}\left(\frac{QK^T}{\sqrt{d}}\right)V", r"\mathrm{softmax}(QK^\top/\sqrt{d})V"),
+    ("f(x)=x^2", "f(t)=t^2"),
+    (r"2.5\times 10^3", "2500"),
+    ("1,000", "1000"),
+    (r"90^\circ", r"\pi/2"),
+    ("3+4i", "4i+3"),
+    (r"\frac{1}{1+e^{-x}}", r"\frac{e^x}{1+e^x}"),
+    ("E[X^2]-E[X]^2", "-E[X]^2+E[X^2]"),
+    ("４２", "42"),
+    (r"\text{tr}(ABC)", r"\text{tr}(BCA)"),
+    ("y = 2x", "x = y/2"),
+    ("x < 3 or x > 5", r"(-\infty, 3) \cup (5, \infty)"),
+]
+DIFFERENT = [
+    ("1/2^{99}", "1/2^{98}"),
+    ("(AB)^{-1}", "A^{-1}B^{-1}"),
+    ("(AB)^T", "A^TB^T"),
+    (r"O(n\log n)", "O(n)"),
+    ("O(N^2+ND)", "O(N^2)"),
+    ("O(N^2 D)", "O(N D^2)"),
+    ("q^T k", "k q^T"),
+    (r"\|q-k\|^2", r"\|q\|^2-q^Tk+\|k\|^2"),
+    ("(1,3]", "[1,3]"),
+    (r"\{1,2\}", r"\{1,2,3\}"),
+    ("0.334", "1/3"),
+    (r"\sqrt{3+2\sqrt2}", r"1+\sqrt3"),
+    (r"\frac{n(n-1)}{2}", r"\sum_{i=1}^n i"),
+    (r"\begin{pmatrix}1&3\\2&4\end{pmatrix}", "[[1,2],[3,4]]"),
+    ("yes", "no"),
+    ("y=2x+1", "2x-y-1=0"),
+    (r"\text{softmax}\left(\frac{Q^TK}{\sqrt{d}}\right)V", r"\mathrm{softmax}(QK^\top/\sqrt{d})V"),
+    ("f(x+1)", "f(x)+1"),
+    ("x^2 y", "x^2"),
+    ("(-x)^n", "x^n"),
+    (r"\text{tr}(ABC)", r"\text{tr}(ACB)"),
+    ("5 km", "5 kg"),
+    (r"5\text{ m}", r"5\text{ km}"),
+    ("(1, 2)", "(2, 1)"),
+    ("x > 3", r"x \ge 3"),
+    ("bnd,bmd->bnm", "bnd,bmd->bn"),
+    (r"\sum_{i=1}^{n} i^2", r"\sum_{i=0}^{n-1} i^2"),
+]
+DEPENDS = [
+    ("O(ND^2)", "O(Nd^2)", "D = d"),
+    ("5", "5 km", "km"),
+    ("128 MACs", "256 FLOPs", "multiply-add"),
+    (r"\log x", r"\ln x", "natural"),
+    (r"\log_2 n", r"\log n", "base 2"),
+    ("0.333", "1/3", "rounded"),
+    ("50", "50%", "percent"),
+    (r"\sqrt{x^2}", "x", "x > 0"),
+    ("AB", "BA", "commute"),
+    (r"\Theta(n)", "O(n)", "Theta"),
+    (r"\boxed{3} \boxed{4}", "4", "last of 2 boxes"),
+    ("bnd,bmd->bmn", "bqd,bkd->bqk", "operands"),
+    ("b", "B", "B = b"),
+    ("x > 3", "y > 3", "x and y"),
+    ("(1, 2)", "[1, 2]", "interval"),
+    (r"\sqrt{x^{2n}}", "x^n", "x > 0"),
+    (r"\boxed{42}. No, the answer is 41.", "42", "the box"),
+]
+UNDECIDED = [
+    (r"\boxed{41=42}", "42", "does not hold"),
+    ("9^{9^{9^9}}", "1", "large"),
+    ("100000!", "1", "factorial"),
+    ("1/2x", "x/2", "two ways"),
+    ("х+1", "x+1", "not read"),  # a Cyrillic letter
+    ("42 and more besides that", "42", ""),
+    (r"42 \foo", "42", "not read"),
+    (r"x^2 \cdot", "x^2", ""),
+    ("Paris", "London", "words"),
+    (r"\log(-x^2-1)", r"\log(x^2+1)", "no point"),
+    ("cat", "act", "words"),
+    ("not 42", "42", "the word not"),
+    ("A) is wrong, B) is right", "A", "more is said"),
+    ("it cannot be $\\boxed{42}$", "42", "denies"),
+    (r"\boxed{42} was a mistake", "42", "take it back"),
+    (r"\phantom{\boxed{42}}", "42", "empty"),
+    (r"42 \cancel{x}", "42", "struck out"),
+    ("~42", "42", "approximation"),
+    ("2024-11-18", "1995", "date"),
+    ("0^0", "1", "power 0"),
+]
+
+
+@pytest.mark.parametrize("pair", EQUAL, ids=lambda pair: pair[0])
+def test_equivalent_answers_are_equal_in_both_orders(pair):
+    found = [grade(*pair), grade(*pair[::-1])]
+    assert [each.verdict for each in found] == ["equal", "equal"], found
+    assert found[0].reward == 1.0
+
+
+@pytest.mark.parametrize("pair", DIFFERENT, ids=lambda pair: pair[0])
+def test_near_misses_are_different_with_a_witness_in_both_orders(pair):
+    found = [grade(*pair), grade(*pair[::-1])]
+    assert [each.verdict for each in found] == ["different", "different"], found
+    assert found[0].witness
+    assert found[0].reward == 0.0
+
+
+@pytest.mark.parametrize("row", DEPENDS, ids=lambda row: row[0])
+def test_what_depends_says_on_what_in_both_orders(row):
+    answer, key, said = row
+    for found in (grade(answer, key), grade(key, answer)):
+        assert found.verdict == "depends", found
+        assert said in found.condition
+        assert found.reward is None
+
+
+@pytest.mark.parametrize("row", UNDECIDED, ids=lambda row: row[0])
+def test_what_is_not_read_or_proved_is_undecided_and_never_dropped(row):
+    answer, key, said = row
+    for found in (grade(answer, key), grade(key, answer)):
+        assert found.verdict == "undecided", found
+        assert said in found.reason
+        assert found.reward is None
+
+
+def test_given_facts_decide():
+    assert grade(r"\sqrt{x^2}", "x", given="x > 0").verdict == "equal"
+    assert grade("O(N^2+ND)", "O(N^2)", given="N >= D").verdict == "equal"
+    assert grade("d^2", "h^2 k^2", given="d = h*k").verdict == "equal"
+    assert grade("AB", "BA", given="A, B in R^(n, n)").verdict == "different"
+    assert grade("(-1)^{2n}", "1", given="n in Z").verdict == "equal"
+    assert grade("O(ND^2)", "O(Nd^2)", given="sizes: N, D, d").verdict == "different"
+
+
+def test_a_condition_that_is_not_read_leaves_a_difference_undecided():
+    found = grade("x", "|x|", given=r"x \spadesuit 3")
+    assert found.verdict == "undecided"
+    assert "spadesuit" in found.reason
+
+
+def test_conventions_decide():
+    assert grade(r"\log x", r"\ln x", conventions={"log": "e"}).verdict == "equal"
+    assert grade("128 MACs", "256 FLOPs", conventions={"flop": 2}).verdict == "equal"
+    assert grade("128 MACs", "256 FLOPs", conventions={"flop": 1}).verdict == "different"
+    assert grade("3.14", r"\pi", conventions={"tolerance": 0.01}).verdict == "equal"
+    assert grade("3.15", r"\pi", conventions={"rounding": 2}).verdict == "different"
+    assert grade("3.14", r"\pi", conventions={"rounding": 2}).verdict == "equal"
+    assert grade("5", "5 km", conventions={"unit": "km"}).verdict == "equal"
+    assert grade("London", "Paris", conventions={"kind": "text"}).verdict == "different"
+    assert grade("C", "B", conventions={"kind": "choice"}).verdict == "different"
+
+
+def test_an_answer_in_the_other_convention_is_transposed():
+    given = "x in R^n; W in R^(n, m)"
+    rows = {"vectors": "rows"}
+    assert grade("W^T x, with column vectors", "x W", given, rows).verdict == "equal"
+    assert grade("W x, with column vectors", "x W", given, rows).verdict != "equal"
+
+
+def test_rewards_of_open_verdicts_are_the_callers():
+    assert grade("50", "50%", depends=0.5).reward == 0.5
+    assert grade(r"\foo", "1", undecided=0.0).reward == 0.0
+    with pytest.raises(ValueError, match="grade: depends must be at most 1; got 2"):
+        grade("1", "1", depends=2)
+    with pytest.raises(ValueError, match="grade: conventions must be among log"):
+        grade("1", "1", conventions={"base": 2})
+
+
+def test_the_final_answer_is_found_and_said():
+    text = "We compute.\n\nFirst $x = 1$, then\n$$x + y = 3.$$\n\n**Answer:** $y = 2$."
+    found = grade(text, "2")
+    assert found.verdict == "equal"
+    assert "answer" in found.reasons[0]
+    assert grade("so 1 + 1, and finally\n#### 42", "42").verdict == "equal"
+    assert grade(r"It follows that we get $\frac{1}{2}$ hours.", r"30\text{ minutes}").verdict == "equal"
+    assert grade("The answer is not $42$.", "42").verdict == "undecided"
+    assert grade(r"\boxed{x=1} and \boxed{y=2}", "x=1, y=2").verdict == "equal"
+    assert grade("The answer is correct.", "42").verdict == "undecided"
+
+
+def test_grades_are_the_same_in_threads_and_in_every_run():
+    pairs = [*EQUAL[:12], *DIFFERENT[:8]]
+    alone = [grade(*pair) for pair in pairs]
+    found: list[list] = [[] for _ in range(4)]
+    threads = [threading.Thread(target=lambda each=each: each.extend(grade(*pair) for pair in pairs)) for each in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(each == alone for each in found)
+    assert json.dumps(alone[0].to_json())
+
+
+def test_import_needs_no_torch_and_no_parser_of_sympy():
+    code = "import sys, likewise.grading; print([name for name in ('torch', 'sympy', 'z3') if name in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
