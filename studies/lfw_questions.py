@@ -28,7 +28,7 @@ from likewise.data import Examples, Preparation, held, lfw
 from likewise.data.lfw import lfw_protocol, pair_rows
 from likewise.files import write_whole
 from likewise.metric import CollapseError, verification
-from likewise.metric.cluster import cluster, cluster_scores
+from likewise.metric.clusters import cluster, cluster_scores
 from likewise.metric.collapse import CollapseGuard
 from likewise.similarity import squared_distances
 from likewise.training import Classes, Cosine, EveryTriplet, Hardest, Harmonic, RandomTriplets, Record, SemiHard, train

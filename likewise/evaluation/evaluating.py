@@ -15,7 +15,7 @@ from likewise.evaluation.protocols import Everyone, Listed
 from likewise.evaluation.results import Evaluation, Histogram, Templates, Worst
 from likewise.evaluation.shifts import Mirror, shifted
 from likewise.metric import bootstrap_threshold, clopper_pearson, quantised, restored
-from likewise.metric.cluster import ClusterScores, cluster, cluster_scores
+from likewise.metric.clusters import ClusterScores, cluster, cluster_scores
 from likewise.metric.rates import Roc, Threshold, allowed, require_shown
 from likewise.metric.surveying import bin_width, binned, survey
 from likewise.networks import Network

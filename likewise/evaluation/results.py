@@ -10,7 +10,7 @@ from likewise.data import Skipped
 from likewise.evaluation.judging import Rates
 from likewise.files import finite
 from likewise.metric.bootstrap import Bootstrapped
-from likewise.metric.cluster import ClusterScores
+from likewise.metric.clusters import ClusterScores
 from likewise.metric.rates import Roc, Threshold
 
 UNIT = "squared Euclidean distance"

@@ -8,6 +8,7 @@ require_package("likewise.metric", "torch")
 from likewise.metric.all_pairs import all_pairs
 from likewise.metric.batch_all import batch_all_loss
 from likewise.metric.bootstrap import bootstrap_threshold
+from likewise.metric.clusters import Clusters, ClusterScores, cluster, cluster_scores
 from likewise.metric.collapse import CollapseError
 from likewise.metric.harmonic import harmonic_loss
 from likewise.metric.mining import batch_hard, semi_hard_negatives
@@ -20,6 +21,8 @@ from likewise.metric.versions import Versions, compare_versions
 from likewise.stats import clopper_pearson
 
 __all__ = [
+    "ClusterScores",
+    "Clusters",
     "CollapseError",
     "FewImpostorsWarning",
     "Fold",
@@ -31,6 +34,8 @@ __all__ = [
     "batch_hard",
     "bootstrap_threshold",
     "clopper_pearson",
+    "cluster",
+    "cluster_scores",
     "compare_versions",
     "harmonic_loss",
     "quantised",

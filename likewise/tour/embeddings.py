@@ -15,7 +15,7 @@ from torch.nn import functional
 from likewise.data import Batch, Examples, Preparation, digits
 from likewise.data.examples import Stored, examples
 from likewise.metric import IdentitySampler, Versions, all_pairs, compare_versions
-from likewise.metric.cluster import ClusterScores, cluster, cluster_scores
+from likewise.metric.clusters import ClusterScores, cluster, cluster_scores
 from likewise.metric.versions import Match
 from likewise.networks import Network
 from likewise.networks.segments import UnitLength, before_relu

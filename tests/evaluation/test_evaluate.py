@@ -17,7 +17,7 @@ from likewise.data.pair_lists import PairList, read_pairs
 from likewise.evaluation import evaluate, judge
 from likewise.evaluation.protocols import Everyone, Listed, lfw_pairs, own_pairs
 from likewise.metric import FewImpostorsWarning, quantised
-from likewise.metric.cluster import cluster, cluster_scores
+from likewise.metric.clusters import cluster, cluster_scores
 from likewise.metric.rates import Roc
 from likewise.metric.templates import template_distances
 from likewise.networks import build_network

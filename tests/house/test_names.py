@@ -114,6 +114,8 @@ NAMES = {
         "module_embedder",
     ],
     "likewise.metric": [
+        "ClusterScores",
+        "Clusters",
         "CollapseError",
         "FewImpostorsWarning",
         "Fold",
@@ -125,6 +127,8 @@ NAMES = {
         "batch_hard",
         "bootstrap_threshold",
         "clopper_pearson",
+        "cluster",
+        "cluster_scores",
         "compare_versions",
         "harmonic_loss",
         "quantised",

@@ -1,5 +1,7 @@
 """Clusters are those of average linkage cut at the threshold, and scores are those of their definitions."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.metric.cluster import cluster, cluster_scores
+from likewise.metric.clusters import Clusters, cluster, cluster_scores
 from likewise.similarity import squared_distances
 
 labels_of_rows = st.integers(1, 15).flatmap(
@@ -15,12 +17,21 @@ labels_of_rows = st.integers(1, 15).flatmap(
 )
 
 
-def merged_by_hand(d: list[list[float]], threshold: float) -> set[frozenset[int]]:
-    """Merge the closest two until none is close enough."""
+Pairs = list[tuple[int, int]]
+
+
+def merged_by_hand(
+    d: list[list[float]], threshold: float, same: Pairs | None = None, different: Pairs | None = None
+) -> set[frozenset[int]]:
+    """Merge the closest two that may be merged until none is close enough."""
     groups = [frozenset([row]) for row in range(len(d))]
+    for pair in same or []:
+        joined = [group for group in groups if group & set(pair)]
+        groups = [group for group in groups if group not in joined] + [frozenset().union(*joined)]
 
     def mean(one: frozenset[int], two: frozenset[int]) -> float:
-        return sum(d[i][j] for i in one for j in two) / (len(one) * len(two))
+        apart = any({i, j} in map(set, different or []) for i in one for j in two)
+        return math.inf if apart else sum(d[i][j] for i in one for j in two) / (len(one) * len(two))
 
     while len(groups) > 1:
         near, one, two = min((mean(a, b), i, j) for i, a in enumerate(groups) for j, b in enumerate(groups[:i]))
@@ -42,6 +53,85 @@ def test_clusters_are_those_of_merging_the_closest(rows: int, seed: int, thresho
     assert grouped(found) == merged_by_hand(d.tolist(), threshold)
     firsts = [int((found == number).nonzero()[0]) for number in range(len(found.unique()))]
     assert firsts == sorted(firsts)
+
+
+def points(rows: int, seed: int) -> Tensor:
+    return torch.randn(rows, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def corrections_of(rows: int, seed: int, count: int) -> tuple[Pairs, Pairs]:
+    """Pairs that some truth, unknown to the clusters, puts together or apart: no contradiction among them."""
+    generator = torch.Generator().manual_seed(seed)
+    truth = torch.randint(0, 4, (rows,), generator=generator).tolist()
+    pairs = [(a, b) for a, b in torch.randint(0, rows, (count, 2), generator=generator).tolist() if a != b]
+    return [pair for pair in pairs if truth[pair[0]] == truth[pair[1]]], [
+        pair for pair in pairs if truth[pair[0]] != truth[pair[1]]
+    ]
+
+
+@given(st.integers(1, 16), st.integers(0, 10**6), st.floats(0, 8), st.integers(0, 12))
+def test_corrected_clusters_are_those_of_merging_by_hand(rows: int, seed: int, threshold: float, count: int) -> None:
+    x = points(rows, seed)
+    d, (same, different) = squared_distances(x, x), corrections_of(rows, seed, count)
+    found = cluster(d, threshold=threshold, same=same, different=different)
+    assert grouped(found) == merged_by_hand(d.tolist(), threshold, same, different)
+    assert all(found[a] == found[b] for a, b in same)
+    assert all(found[a] != found[b] for a, b in different)
+
+
+@given(st.integers(1, 20), st.integers(0, 10**6), st.floats(0, 2), st.integers(0, 12), st.sampled_from([0.0, 1e6]))
+def test_clusters_of_rows_that_arrive_are_those_of_all_at_once(
+    rows: int, seed: int, threshold: float, count: int, offset: float
+) -> None:
+    """Rows in pieces, with the corrections in between as soon as their rows are there."""
+    x = points(rows, seed) + offset
+    same, different = corrections_of(rows, seed, count)
+    clusters, size = Clusters(threshold=threshold), 1 + seed % 7
+    for start in range(0, rows, size):
+        before = len(clusters)
+        clusters.add(x[start : start + size])
+        for pairs, correct in ((same, clusters.same), (different, clusters.different)):
+            for pair in pairs:
+                if before <= max(pair) < len(clusters):
+                    correct(*pair)
+    found = cluster(squared_distances(x, x), threshold=threshold, same=same, different=different)
+    assert clusters.labels.tolist() == found.tolist()
+    assert clusters.exact
+
+
+def test_a_component_that_is_too_large_waits_until_it_is_settled() -> None:
+    x = 0.3 * points(60, seed=3)
+    d = squared_distances(x, x)
+    clusters = Clusters(threshold=0.1, largest=20)
+    for row in x:
+        clusters.add(row[None])
+    assert not clusters.exact
+    assert not torch.equal(clusters.labels, cluster(d, threshold=0.1))
+    clusters.different(0, 1)  # a person's word counts at once, in a large component too
+    assert clusters.labels[0] != clusters.labels[1]
+    clusters.settle()
+    assert clusters.exact
+    assert torch.equal(clusters.labels, cluster(d, threshold=0.1, different=[(0, 1)]))
+
+
+def test_corrections_that_contradict_each_other_are_refused_and_change_nothing() -> None:
+    clusters = Clusters(threshold=0.5)
+    clusters.add(torch.tensor([[0.0], [1.0], [2.0], [3.0]]))
+    clusters.same(0, 1)
+    clusters.same(2, 3)
+    clusters.different(1, 2)
+    with pytest.raises(ValueError, match=r"^Clusters\.same: rows must be the same only .* \(1, 2\) different\.$"):
+        clusters.same(0, 3)
+    with pytest.raises(ValueError, match=r"^Clusters\.different: rows must be different only .* got 2 and 3\.$"):
+        clusters.different(2, 3)
+    with pytest.raises(ValueError, match=r"^Clusters\.same: row must be below 4; got 4\.$"):
+        clusters.same(0, 4)
+    with pytest.raises(ValueError, match=r"^Clusters\.add: vectors must be rows of 1; got \(1, 2\)\.$"):
+        clusters.add(torch.zeros(1, 2))
+    with pytest.raises(ValueError, match=r"^Clusters\.add: vectors must be finite; got some that are not\.$"):
+        clusters.add(torch.tensor([[math.nan]]))
+    assert clusters.labels.tolist() == [0, 0, 1, 1]
+    assert repr(clusters) == "Clusters(4 rows in 2 clusters)"
 
 
 @given(st.integers(1, 25), st.integers(0, 10**6), st.integers(0, 9))
@@ -116,7 +206,7 @@ def test_scores_are_those_of_their_definitions(labels: tuple[tuple[int, ...], tu
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^cluster: distances must be square; got \(2, 3\)\.$"):
         cluster(torch.zeros(2, 3), threshold=1.0)
-    with pytest.raises(ValueError, match=r"^cluster: threshold must be a number of at least 0; got nan\.$"):
+    with pytest.raises(ValueError, match=r"^cluster: threshold must be a finite number of at least 0; got nan\.$"):
         cluster(torch.zeros(2, 2), threshold=float("nan"))
     with pytest.raises(ValueError, match=r"^cluster: distances must be finite; got some that are not\.$"):
         cluster(torch.full((2, 2), float("inf")), threshold=1.0)

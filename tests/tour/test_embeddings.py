@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from likewise.data import digits
 from likewise.metric import IdentitySampler, all_pairs
-from likewise.metric.cluster import cluster_scores
+from likewise.metric.clusters import cluster_scores
 from likewise.tour import embeddings
 from likewise.tour.embeddings import (
     UNSEEN,
