@@ -35,7 +35,7 @@ ROOMS_WITH_TENSORS = (
 torch.set_deterministic_debug_mode("error")
 
 # Examples of a property, where a test does not say how many.
-EXAMPLES = {"quick": 20, "usual": 40, "full": 100}
+EXAMPLES = {"quick": 10, "usual": 20, "full": 60}
 for name, count in EXAMPLES.items():
     hypothesis.settings.register_profile(name, deadline=None, max_examples=count, derandomize="CI" in os.environ)
 
@@ -56,6 +56,22 @@ def pytest_configure(config: pytest.Config) -> None:
         jaxtyping.install_import_hook([f"likewise.{room}" for room in ROOMS_WITH_TENSORS], "tests.shapes.check")
     full = config.getoption("full")
     hypothesis.settings.load_profile("quick" if quick else "full" if full else "usual")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A full run leaves out properties that fix how many examples they try: they would only be run twice."""
+    if config.getoption("full"):
+        repeated = [
+            item for item in items if not item.get_closest_marker("full") and _examples(item) != EXAMPLES["full"]
+        ]
+        config.hook.pytest_deselected(items=repeated)
+        left_out = set(repeated)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _examples(item: pytest.Item) -> int:
+    own = getattr(getattr(item, "obj", None), "_hypothesis_internal_use_settings", None)
+    return (own or hypothesis.settings()).max_examples
 
 
 def pytest_collection_finish() -> None:

@@ -160,7 +160,7 @@ def test_steps_of_a_network_are_its_segments(capsys: pytest.CaptureFixture[str])
     assert "conv1" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_all_networks_stand_in_one_table_beside_resnet50(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("cost", "networks") == 0
     heading, *rows, _, _ = capsys.readouterr().out.splitlines()

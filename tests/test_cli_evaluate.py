@@ -144,7 +144,7 @@ def test_lfw_by_view_and_by_fold(place: Path, tmp_path: Path, capsys: pytest.Cap
     assert everyone["protocol"] == "all pairs"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_page_holds_everything_and_fetches_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = place / "report.html"
     found = shown(
@@ -286,6 +286,7 @@ def test_wrong_usage_is_one_line(
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_table_3_sets_networks_beside_their_multiply_adds(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

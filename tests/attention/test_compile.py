@@ -38,6 +38,9 @@ LINEAR: dict[str, Form] = {
 }
 FORMS = EXACT | LINEAR
 T = 19  # longer than a compiled chunk
+# Tracing takes seconds: here each kind of map once with each kind of structure, all of them in the full run.
+FULL = pytest.mark.full
+USUAL = {("softmax", True), ("Polynomial", False), ("log and value", False)}
 
 
 def assert_compiles(attend: Form, sizes: Sizes, structure: dict[str, Any]) -> None:
@@ -48,15 +51,18 @@ def assert_compiles(attend: Form, sizes: Sizes, structure: dict[str, Any]) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.full) if name in ("Exponential", "Gaussian") else name for name in FORMS],
+    ("name", "causal"),
+    [
+        pytest.param(name, causal, marks=() if (name, causal) in USUAL else FULL)
+        for name in FORMS
+        for causal in (False, True)
+    ],
 )
-@pytest.mark.parametrize("causal", [False, True])
 def test_compiled_is_eager(name: str, causal: bool) -> None:
     assert_compiles(FORMS[name], Sizes(T=T, S=T), {"causal": causal})
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["softmax", "Polynomial", "plain"])
 def test_compiled_is_eager_with_other_lengths_and_padding(name: str) -> None:
     mask = torch.rand(2, T + 4, generator=seeded(5)) > 0.3
@@ -64,8 +70,8 @@ def test_compiled_is_eager_with_other_lengths_and_padding(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["softmax", "plain"])
-@pytest.mark.parametrize("kind", ["prefix", "block"])
+@pytest.mark.parametrize("name", ["softmax", pytest.param("plain", marks=FULL)])
+@pytest.mark.parametrize("kind", [pytest.param("prefix", marks=FULL), "block"])
 def test_compiled_is_eager_under_structure(name: str, kind: str) -> None:
     assert_compiles(FORMS[name], Sizes(T=T, S=T), structures(T)[kind])
 

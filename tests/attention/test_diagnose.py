@@ -218,7 +218,7 @@ def test_predicted_variance_is_meant_with_softmax_weights(case: str, within: int
         assert both.log10_variance < one.log10_variance
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_peaked_head_is_left_alone_and_a_flat_one_is_not() -> None:
     q, k, v = draw(Sizes(B=2, G=2, repeats=1, T=149, S=149, K=16, V=7), seeded(3), dtype=torch.float32)
     q[:, 0] *= 0.4

@@ -262,7 +262,7 @@ def test_products_that_overflow_are_said(
 MANY = 70_001  # ones: a float16 sum of them is infinite, a bfloat16 sum stops at 256
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @HALF
 @pytest.mark.parametrize("structure", [{}, {"causal": True}, {"sequence_ids": torch.zeros(1, MANY, dtype=torch.int64)}])
 def test_sums_of_seventy_thousand_ones_do_not_saturate(dtype: torch.dtype, structure: dict[str, Any]) -> None:

@@ -301,7 +301,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.usefixtures("confined")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_file_that_will_not_be_counted_ends_undecided(name: str, tmp_path: Path) -> None:

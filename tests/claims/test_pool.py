@@ -97,7 +97,7 @@ def test_a_pool_keeps_its_workers_and_answers_all() -> None:
     assert pool._idle == {"pure": [], "torch": []}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_late_claim_is_inconclusive_and_the_rest_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "GRACE", 0.0)
     monkeypatch.setattr(pools, "SHARE", 1.0)

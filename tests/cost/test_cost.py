@@ -236,7 +236,7 @@ def test_a_frozen_layer_takes_no_shortcut() -> None:
     assert cost(model.requires_grad_(False), tokens).macs == macs > 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_first_count_of_a_process_is_like_the_second() -> None:
     code = """
 import torch

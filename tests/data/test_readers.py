@@ -341,7 +341,7 @@ def test_wrong_paths_are_refused(tmp_path: Path, make, message: str) -> None:
         make(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif("LIKEWISE_LFW" not in os.environ, reason="LIKEWISE_LFW does not say where LFW is")
 def test_the_real_lfw_has_its_published_counts() -> None:
     found, protocol = lfw(os.environ["LIKEWISE_LFW"]), lfw_protocol(os.environ["LIKEWISE_LFW"])

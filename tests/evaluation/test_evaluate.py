@@ -228,7 +228,7 @@ def test_no_pair_that_can_be_read_is_refused(tmp_path: Path) -> None:
         evaluate(Looking(), PREPARATION, listed.examples, protocol=own_pairs(listed, folds=1), far=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif("LIKEWISE_LFW" not in os.environ, reason="LIKEWISE_LFW is not set")
 def test_lfw_by_its_pixels() -> None:
     """Eigenfaces have 60 %; pixels of 12 x 12 through a random matrix are no better, and not at chance either."""

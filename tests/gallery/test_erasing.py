@@ -140,7 +140,7 @@ CRASH = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["_forget_in_copies", "_follow_vacated"])
 def test_a_crash_in_the_middle_is_finished_by_the_next_opening(place: str, tmp_path: Path) -> None:
     with filled(tmp_path) as gallery:

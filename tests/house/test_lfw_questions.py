@@ -43,6 +43,7 @@ def test_every_objective_trains(objective: str) -> None:
     assert said == ""
 
 
+@pytest.mark.full
 def test_a_network_can_be_asked_without_its_norms() -> None:
     network, _ = questions.fitted(data(), "hardest triplets", dim=8, images=1, norms=False)
     assert not any(isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d) for module in network.modules())
@@ -60,6 +61,7 @@ def test_a_collapse_is_noted_with_its_step(monkeypatch: pytest.MonkeyPatch) -> N
     assert "mean squared distance" in said
 
 
+@pytest.mark.slow
 def test_answers_come_back(tmp_path: Path) -> None:
     found = questions.answers(data(), "people (Table 6)", 1)
     assert [each.case for each in found] == ["one in 8", "one in 4", "one in 2", "everybody"]
@@ -90,12 +92,14 @@ def test_the_upgrade_says_how_it_differs_from_the_rest() -> None:
     assert shown.endswith(questions.UPGRADED)
 
 
+@pytest.mark.full
 def test_all_damage_and_the_clusters_are_measured() -> None:
     found = questions.answers(data(), "damage and clusters", 1)
     assert len(found) == sum(map(len, questions.DAMAGE.values())) + 1
     assert "6 people in" in found[-1].note
 
 
+@pytest.mark.slow
 def test_an_upgrade_is_compared_with_what_was_stored_and_with_a_control() -> None:
     found = questions.answers(data(), questions.UPGRADE, 8)
     cases = ["v1 with v1", "v2 with v1", "v2 with v2", "control with v1", "control with control"]

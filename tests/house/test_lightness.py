@@ -27,7 +27,7 @@ def test_import_loads_nothing_heavy(module: str) -> None:
     assert heavy_imports(f"import {module}") == set()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_networks_need_no_more_than_attention_does() -> None:
     assert heavy_imports("import likewise.networks") == heavy_imports("import likewise.attention")
 

@@ -153,7 +153,7 @@ def test_the_same_seed_gives_the_same_numbers(made: Embeddings) -> None:
     assert again.neighbours == made.neighbours
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 def test_harmony_is_learned_and_the_control_differs_only_in_the_objective(monkeypatch: pytest.MonkeyPatch) -> None:
     # Judged on what was seen, harmony shows after few steps.

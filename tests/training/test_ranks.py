@@ -24,6 +24,8 @@ from tests.house.guards import ROOT
 from tests.tolerance import assert_close
 from tests.training.problems import feed, small
 
+pytestmark = pytest.mark.full  # two processes that train take 17 s to start and to end
+
 STEPS, WORLD = 5, 2
 CLOSE = 2e-5  # of weights that moved by about 0.1: sums of float32 in another order
 
@@ -178,7 +180,6 @@ def both(folder: Path, name: str) -> Any:
     return first
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["whole", "chunks", "one image"])
 def test_two_processes_take_the_steps_of_one(folder: Path, name: str) -> None:
     """With a batch of one image the first process has none, and waits for the other."""
@@ -195,13 +196,11 @@ def test_two_processes_take_the_steps_of_one(folder: Path, name: str) -> None:
             assert (weight - begun[name]).abs().max() > 100 * CLOSE
 
 
-@pytest.mark.slow
 def test_all_processes_find_the_same_loss_also_by_chance(folder: Path) -> None:
     facts, _ = both(folder, "by chance")
     assert len({loss for loss, _ in facts}) == STEPS
 
 
-@pytest.mark.slow
 def test_a_stopped_run_of_two_goes_on_to_the_last_digit(folder: Path) -> None:
     whole, first, rest = both(folder, "stopped")
     assert len(first[0]) == 2
@@ -209,7 +208,6 @@ def test_a_stopped_run_of_two_goes_on_to_the_last_digit(folder: Path) -> None:
     assert len(read_records(folder / "stopped" / "2.jsonl")) == STEPS
 
 
-@pytest.mark.slow
 def test_processes_that_do_not_fit_together_are_refused(folder: Path) -> None:
     assert both(folder, "wrong") == {
         "norms": "train: network must have no BatchNorm in 2 processes; got 1. Take a network without, such as nns2.",
@@ -220,7 +218,6 @@ def test_processes_that_do_not_fit_together_are_refused(folder: Path) -> None:
     }
 
 
-@pytest.mark.full
 def test_torchrun_shares_the_work_of_the_command(tmp_path: Path) -> None:
     folder = Path(sys.executable).parent
     sizes = ["--steps", "2", "--identities", "3", "--faces", "2", "--random", "1", "--rate", "0.01"]
