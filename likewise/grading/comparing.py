@@ -12,7 +12,7 @@ from flint import acb, arb, fmpq
 from likewise.grading.algebra import GENERATORS, ONE, Forms, Ratio, Unclear, rational
 from likewise.grading.balls import Point, Undefined, precise, separation, surely_differ
 from likewise.grading.given import Conventions, Given, name_of, substituted
-from likewise.grading.matrices import MatrixForms, MatrixPoint, arrays_differ, inferred_types, random_arrays
+from likewise.grading.matrices import MatrixForms, inferred_types
 from likewise.grading.orders import bounded, compare, terms_of
 from likewise.grading.parsing import bare
 from likewise.grading.units import unit_of
@@ -1058,6 +1058,8 @@ def _matrices(one: Node, other: Node, types: dict[str, str], world: World) -> Ou
             return EQUAL
     except Unclear as error:
         reason = str(error)
+    from likewise.grading.arrays import MatrixPoint, arrays_differ, random_arrays  # loads numpy
+
     names = sorted((_free(one) | _free(other)) - set(types))
     with precise():
         for attempt in range(4):

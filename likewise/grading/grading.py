@@ -79,6 +79,13 @@ class Grade:
             "seconds": self.seconds,
         }
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Grade":
+        """The grade of `to_json`."""
+        fields: dict[str, Any] = {name: data[name] for name in cls.__dataclass_fields__}
+        fields["reasons"], fields["read"] = tuple(data["reasons"]), tuple(data["read"])
+        return cls(**fields)
+
 
 def grade(
     answer: str,
@@ -121,10 +128,9 @@ def grade(
     reasons += list(dict.fromkeys(world.notes))
     if outcome.why:
         reasons.append(outcome.why)
-    rewards = {"equal": 1.0, "different": 0.0, "depends": depends, "undecided": undecided}
     return Grade(
         verdict=outcome.verdict,
-        reward=rewards[outcome.verdict],
+        reward=reward_of(outcome.verdict, depends, undecided),
         witness=outcome.why if outcome.verdict == "different" else "",
         condition=outcome.why if outcome.verdict == "depends" else "",
         reason=outcome.why if outcome.verdict == "undecided" else "",
@@ -132,6 +138,11 @@ def grade(
         read=(read[0], read[1]),
         seconds=time.monotonic() - start,
     )
+
+
+def reward_of(verdict: str, depends: float | None, undecided: float | None) -> float | None:
+    """1 for equal, 0 for different, what the caller set otherwise."""
+    return {"equal": 1.0, "different": 0.0, "depends": depends, "undecided": undecided}[verdict]
 
 
 def _graded(answer: str, key: str, world: World, reasons: list[str], read: list[str]) -> Outcome:
