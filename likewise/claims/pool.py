@@ -46,6 +46,8 @@ class Late(Exception):
 class Worker:
     """One process; it is started when it is first asked."""
 
+    boot = BOOT  # what the process runs; its arguments are the kind and HOME
+
     def __init__(self, kind: Kind) -> None:
         self._kind: Kind = kind
         self._process: subprocess.Popen[bytes] | None = None
@@ -82,7 +84,7 @@ class Worker:
 
     def _start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", BOOT, self._kind, HOME],
+            [sys.executable, "-P", "-c", self.boot, self._kind, HOME],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

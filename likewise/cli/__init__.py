@@ -38,6 +38,7 @@ from likewise.cli.gallery import (
     upgrade,
     verify,
 )
+from likewise.cli.grade import GRADE_EXAMPLES, grade
 from likewise.cli.mcp import MCP_EXAMPLES, mcp
 from likewise.cli.review import REVIEW_EXAMPLES, review
 from likewise.cli.terminal import Json, examples, progress_bar, small_images, verb
@@ -104,6 +105,7 @@ app.command(epilog=ABOUT_EXAMPLES)(about)
 app.command(epilog=CHECK_EXAMPLES)(verb(check, page="annotate"))
 app.command(epilog=READ_EXAMPLES)(verb(read))
 app.command(epilog=REVIEW_EXAMPLES)(verb(review))
+app.command(epilog=GRADE_EXAMPLES)(verb(grade))
 app.command(epilog=TRAIN_EXAMPLES)(verb(train, small=small_training))
 app.command(epilog=EVALUATE_EXAMPLES)(verb(evaluate, page="out", small=small_evaluation))
 app.command(epilog=EMBED_EXAMPLES)(verb(embed))

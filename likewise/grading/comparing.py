@@ -12,7 +12,7 @@ from flint import acb, arb, fmpq
 from likewise.grading.algebra import GENERATORS, ONE, Forms, Ratio, Unclear, rational
 from likewise.grading.balls import Point, Undefined, precise, separation, surely_differ
 from likewise.grading.given import Conventions, Given, name_of, substituted
-from likewise.grading.matrices import MatrixForms, MatrixPoint, arrays_differ, inferred_types, random_arrays
+from likewise.grading.matrices import MatrixForms, inferred_types
 from likewise.grading.orders import bounded, compare, terms_of
 from likewise.grading.parsing import bare
 from likewise.grading.units import unit_of
@@ -117,6 +117,8 @@ def _head(node: Node) -> str:
     node = bare(node)
     if node.kind == "name" and node.text not in CONSTANTS:
         return node.text
+    if node.kind == "vector" and all(map(name_of, node.parts)):
+        return f"({', '.join(map(name_of, node.parts))})"
     if node.kind == "index" or (node.kind == "call" and node.parts and all(name_of(part) for part in node.parts)):
         return f"{node.text}({', '.join(name_of(part) or '#' for part in node.parts)})"
     return ""
@@ -145,6 +147,14 @@ def _chained(node: Node, world: World) -> Node:
 def _equated(node: Node, world: World) -> Node:
     head = _head(node.parts[0])
     sides = list(node.parts)
+    if "approx" in node.joined:
+        exact = node.joined.index("approx") + 1  # x = 1/3 is what x = 1/3 ≈ 0.333 says exactly
+        if exact == 1 and not (len(sides) == 2 and world.conventions.nears):
+            raise Unread("only an approximation")
+        if exact > 1:
+            if not all(_near(sides[exact - 1], side, world) for side in sides[exact:]):
+                raise Unread("an approximation that is not near")
+            sides = sides[:exact]
     name = bare(node.parts[0]).text
     if head and name not in {each for part in sides[1:] for each in _all_names(part)}:
         sides = sides[1:]
@@ -163,6 +173,16 @@ def _equated(node: Node, world: World) -> Node:
         if outcome.verdict != "equal":
             raise Unread("a chain of equalities that is not proved")
     return Node("defined", (simplified(sides[-1], world),), head) if head else simplified(sides[-1], world)
+
+
+def _near(one: Node, other: Node, world: World) -> bool:
+    """Whether two numbers differ by at most a tenth."""
+    try:
+        with precise():
+            values = [Point({}, base="e", seconds=world.left).value(node) for node in (one, other)]
+            return bool(abs(values[0] - values[1]) * 10 <= abs(values[0]))
+    except (Undefined, TypeError):
+        return False
 
 
 def _all_names(node: Node) -> set[str]:
@@ -230,6 +250,8 @@ def _solved(node: Node, name: str, world: World) -> Node:
 
 
 def _by_kind(one: Node, other: Node, world: World) -> Outcome:
+    if not world.left:
+        raise Unclear("it took too long")
     kinds = {one.kind, other.kind}
     if "defined" in kinds:
         return _defined(one, other, world)
@@ -1058,6 +1080,8 @@ def _matrices(one: Node, other: Node, types: dict[str, str], world: World) -> Ou
             return EQUAL
     except Unclear as error:
         reason = str(error)
+    from likewise.grading.arrays import MatrixPoint, arrays_differ, random_arrays  # loads numpy
+
     names = sorted((_free(one) | _free(other)) - set(types))
     with precise():
         for attempt in range(4):

@@ -1,5 +1,6 @@
 r"""The final answer in a text: \boxed, "answer:", a line ####, the last formula, or a text that is short."""
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -9,7 +10,8 @@ LONGEST = 200_000  # characters of a whole answer; the end is what counts
 SHORT = 200  # characters of a text that is an answer by itself
 BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)|\\boxed\s+(?=\S)")
 SAID = re.compile(
-    r"(?:final\s+answer|correct\s+answer|answer|ans|result)\s*(?:\*\*)?\s*(?::|=|\bis\b|\bare\b)\s*(?:\*\*)?\s*:?", re.I
+    r"(?:final\s+answer|correct\s+answer|answer|ans|result)\s*(?:\*\*)?\s*(?::|=|\bis\b|\bare\b|(?=\$|\\\(|\\\[))\s*(?:\*\*)?\s*:?",
+    re.I,
 )
 HASHES = re.compile(r"^####\s*(.+)$", re.M)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<![\\$])\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)", re.S)
@@ -20,7 +22,10 @@ DENIED_BOX = re.compile(
     re.I,
 )
 TAKEN_BACK = re.compile(r"\b(?:actually|wait|correction|instead|rather|wrong|incorrect|mistake|not)\b", re.I)
-HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*%[^\n]*$|\\[hv]?phantom\s*\{(?:[^{}]|\{[^{}]*\})*\}", re.S | re.M)
+HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*%[^\n]*$", re.S | re.M)
+PHANTOM = re.compile(r"\\[hv]?phantom\s*(?=\{)")
+BETWEEN = re.compile(r"(?:[\s$,;.&()\[\]{}*\\]|and|or|text|quad|qquad)*")
+LOOSE = re.compile(r"(?<![\\$])\$([^$\n]+?)\$(?!\d)")
 PROSE = re.compile(r"[A-Za-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}")
 
 
@@ -31,17 +36,20 @@ class Final:
     text: str
     how: str
     others: tuple[str, ...] = ()
+    sure: bool = True  # False where the text goes on, so that a difference may be ours
+    listed: bool = False  # whether the boxes stand in a list: 1 and 2
 
 
 def final_answer(text: str) -> Final:
     r"""The final answer of a text.
 
-    >>> final_answer(r"First $\boxed{3}$. No: $\boxed{4}$.")
-    Final(text='4', how='the last of 2 boxes', others=('3',))
+    >>> found = final_answer(r"First $\boxed{3}$. No: $\boxed{4}$.")
+    >>> found.text, found.how, found.others
+    ('4', 'the last of 2 boxes', ('3',))
     >>> final_answer("So we add.\nAnswer: $x + 1$.").text
     'x + 1'
     """
-    text = HIDDEN.sub(" ", text[-LONGEST:]).strip()
+    text = _without_phantoms(HIDDEN.sub(" ", text[-LONGEST:])).strip()
     if not text:
         raise Unread("an empty answer")
     if boxes := _boxes(text):
@@ -52,7 +60,7 @@ def final_answer(text: str) -> Final:
         return _after(text[said[-1].end() :], "after the word answer")
     if len(text) <= SHORT and "\n" not in text and not PROSE.search(re.sub(r"\\[A-Za-z]+|\{[^{}]*\}", " ", text)):
         return Final(text, "the whole text")
-    formulas = list(FORMULA.finditer(text))
+    formulas = list(FORMULA.finditer(text)) or list(LOOSE.finditer(text))
     if not formulas:
         if len(text) <= SHORT and "\n" not in text:
             return Final(text, "the whole text")
@@ -61,7 +69,7 @@ def final_answer(text: str) -> Final:
     sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])|\n\s*\n", text[: last.start()])[-1]
     if DENIED.search(sentence) or DENIED.search(text[last.end() : last.end() + 80]):
         raise Unread("the last formula stands in a sentence that denies or limits it")
-    return Final(_with_unit(last, text), "the last formula")
+    return Final(_with_unit(last, text), "the last formula", sure=not re.search(r"\w", text[last.end() :]))
 
 
 def _boxed(text: str, boxes: list[tuple[str, int, int]]) -> Final:
@@ -75,7 +83,14 @@ def _boxed(text: str, boxes: list[tuple[str, int, int]]) -> Final:
     elif TAKEN_BACK.search(text, end):
         raise Unread("the text after the box may take it back")
     how = f"the last of {len(boxes)} boxes" if len(boxes) > 1 else "the box"
-    return Final(taken, how, tuple(dict.fromkeys(others)))
+    gaps = [text[one[2] : two[1]] for one, two in itertools.pairwise(boxes)]
+    return Final(
+        taken,
+        how,
+        tuple(dict.fromkeys(others)),
+        sure=not re.search(r"\$[^$]*\d|=|\d\.?\s*$", text[end:]),
+        listed=not said and all(BETWEEN.fullmatch(gap) for gap in gaps),
+    )
 
 
 def _after(rest: str, how: str) -> Final:
@@ -83,7 +98,7 @@ def _after(rest: str, how: str) -> Final:
     line = rest.strip().split("\n")[0].strip()
     if line.startswith(("$$", r"\[")):
         line = rest.strip()
-    formulas = list(FORMULA.finditer(line))
+    formulas = list(FORMULA.finditer(line)) or list(LOOSE.finditer(line))
     if not formulas:
         cut = re.split(r"(?<=[^\d\s])\.\s|(?<=\d)\.\s+(?=[A-Z])", line)[0]
         return Final(cut.strip().rstrip(".").strip("* "), how)
@@ -94,9 +109,8 @@ def _after(rest: str, how: str) -> Final:
         raise Unread("several formulas after the word answer")
     if DENIED.search(outside):
         raise Unread("the sentence of the answer denies or limits it")
-    before = line[: formulas[0].start()].strip("* ")
-    if re.search(r"[\d+*/^=-]$", before):
-        return Final(line.replace("$", " "), how)
+    if re.search(r"\d", outside):
+        raise Unread("a number beside the formula of the answer")
     return Final(_with_unit(formulas[0], line), how)
 
 
@@ -115,6 +129,18 @@ def _with_unit(found: "re.Match[str]", text: str) -> str:
 
 def _content(found: "re.Match[str]") -> str:
     return next(group for group in found.groups() if group is not None).strip()
+
+
+def _without_phantoms(text: str) -> str:
+    """The text without what is not printed."""
+    while match := PHANTOM.search(text):
+        depth = 0
+        for place in range(match.end(), len(text)):
+            depth += (text[place] == "{") - (text[place] == "}")
+            if not depth:
+                break
+        text = text[: match.start()] + text[place + 1 :]
+    return text
 
 
 def _boxes(text: str) -> list[tuple[str, int, int]]:

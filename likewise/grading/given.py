@@ -58,6 +58,11 @@ class Conventions:
     unit: str = ""
     kind: str = ""
 
+    @property
+    def nears(self) -> bool:
+        """Whether numbers that are near count as equal."""
+        return self.tolerance is not None or self.rounding is not None
+
 
 def conventions_of(said: Mapping[str, Any] | None) -> Conventions:
     """Conventions from a mapping; an unknown one is an error."""

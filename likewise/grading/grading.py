@@ -16,11 +16,13 @@ from likewise.reading.expressions import Node
 from likewise.reading.latex import Unread, tokens
 
 SECONDS = 0.8  # for one answer
+MOST_BOXES = 12
 VERDICTS = ("equal", "different", "depends", "undecided")
 EINSUM = re.compile(r"[\"'`\s]*([A-Za-z]*(?:\s*,\s*[A-Za-z]*)*)\s*(?:->|\\to|\\rightarrow|→)\s*([A-Za-z]*)[\"'`\s]*")
 CHOICE = re.compile(
     r"\s*(?:\\text\s*\{)?\s*(?:option|choice|answer)?\s*[(\[]?([A-J])[)\]]?\s*\}?\s*(?:[.:)]\s*(.*))?", re.I | re.S
 )
+DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 SPOKEN = {
     "yes",
     "no",
@@ -79,6 +81,13 @@ class Grade:
             "seconds": self.seconds,
         }
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Grade":
+        """The grade of `to_json`."""
+        fields: dict[str, Any] = {name: data[name] for name in cls.__dataclass_fields__}
+        fields["reasons"], fields["read"] = tuple(data["reasons"]), tuple(data["read"])
+        return cls(**fields)
+
 
 def grade(
     answer: str,
@@ -121,10 +130,9 @@ def grade(
     reasons += list(dict.fromkeys(world.notes))
     if outcome.why:
         reasons.append(outcome.why)
-    rewards = {"equal": 1.0, "different": 0.0, "depends": depends, "undecided": undecided}
     return Grade(
         verdict=outcome.verdict,
-        reward=rewards[outcome.verdict],
+        reward=reward_of(outcome.verdict, depends, undecided),
         witness=outcome.why if outcome.verdict == "different" else "",
         condition=outcome.why if outcome.verdict == "depends" else "",
         reason=outcome.why if outcome.verdict == "undecided" else "",
@@ -132,6 +140,11 @@ def grade(
         read=(read[0], read[1]),
         seconds=time.monotonic() - start,
     )
+
+
+def reward_of(verdict: str, depends: float | None, undecided: float | None) -> float | None:
+    """1 for equal, 0 for different, what the caller set otherwise."""
+    return {"equal": 1.0, "different": 0.0, "depends": depends, "undecided": undecided}[verdict]
 
 
 def _graded(answer: str, key: str, world: World, reasons: list[str], read: list[str]) -> Outcome:
@@ -147,18 +160,20 @@ def _graded(answer: str, key: str, world: World, reasons: list[str], read: list[
     for place, final in enumerate(finals):  # other boxes that say something else
         if outcome.verdict != "equal" or not final.others:
             continue
-        listed = ", ".join([*final.others, final.text])
-        for other in final.others[-5:]:
+        for other in final.others[-MOST_BOXES:]:
             again = _pair(other, finals[1 - place].text, world, ["", ""])
             if again.verdict != "equal":
-                whole = _pair(listed, finals[1 - place].text, world, read)
-                return whole if whole.verdict == "equal" else depends(f"if {final.how} is meant")
-    if outcome.verdict in ("different", "undecided") and any(final.others for final in finals):
-        place = 0 if finals[0].others else 1
-        listed = ", ".join([*finals[place].others, finals[place].text])
-        if _pair(listed, finals[1 - place].text, world, ["", ""]).verdict == "equal":
-            reasons.append("all boxes together are the answer")
-            return EQUAL
+                return depends(f"if {final.how} is meant")
+    for place, final in enumerate(finals):
+        if outcome.verdict not in ("equal", "depends") and 0 < len(final.others) < MOST_BOXES:
+            listed = ", ".join([*final.others, final.text])
+            if _pair(listed, finals[1 - place].text, world, ["", ""]).verdict == "equal":
+                if not final.listed:
+                    return depends("if all boxes together are meant")
+                reasons.append("all boxes together are the answer")
+                return EQUAL
+        if outcome.verdict == "different" and not final.sure:
+            return undecided(f"the text goes on after what was taken ({final.text[:60]}), and that is different")
     return outcome
 
 
@@ -196,6 +211,10 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
         if sides[0] != sides[1]:
             world.notes.append("the two sides use different conventions for vectors; rows were transposed")
     outcomes = [compared(left, right, world) for left in trees[0] for right in trees[1]]
+    if outcomes[0].verdict == "different" and any(DECIMAL_COMMA.fullmatch(text) for text in texts):
+        points = [DECIMAL_COMMA.sub(r"\1.\2", text) if DECIMAL_COMMA.fullmatch(text) else text for text in texts]
+        if compared(readings(points[0])[0], readings(points[1])[0], world).verdict == "equal":
+            return depends("if the comma is a decimal point")
     if len({outcome.verdict for outcome in outcomes}) > 1:
         return undecided("it can be read in two ways, with different verdicts")
     return outcomes[0]

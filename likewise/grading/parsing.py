@@ -25,6 +25,7 @@ SPELLED = (
     "alpha|beta|gamma|delta|epsilon|theta|kappa|lambda|mu|nu|rho|sigma|tau|phi|psi|omega"
     "|Omega|Theta|Gamma|Delta|Sigma|pi"
 )
+GREEK_LETTERS = {*SPELLED.split("|"), "zeta", "iota", "upsilon", "Lambda", "Phi", "Psi", "Upsilon"}
 ORDERS = {"O": "O", "Theta": "Theta", "Omega": "Omega", "o": "o"}
 LAWS = {
     "N": "normal", "Normal": "normal", "normal": "normal", "Gaussian": "normal", "U": "uniform", "Uniform": "uniform",
@@ -78,7 +79,7 @@ def cleaned(text: str) -> str:
     text = re.sub(r"(?<=[(\[{,])(\s*\d{1,3}),(?=\d{3}\s*[,)\]}])", r"\1, ", text)
     text = re.sub(r"\\(?:displaystyle|left|right|limits)(?![A-Za-z])\s*", "", text)
     text = re.sub(r"\^\s*(\\circ|°)", r"^{\\circ}", text)
-    text = re.sub(r"(\d),\\!(?=\d{3})", r"\1,", text)
+    text = re.sub(r"(\d),\\!\s*(?=\d{3})", r"\1,", text)
     text = re.sub(r"\\(?:text|mathrm|textbf|mathbf|mbox)\s*\{\s*\\?\$\s*\}", r"\\$", text)
     return text.strip()
 
@@ -100,6 +101,8 @@ def _plain_letter(character: str) -> str:
 def readings(text: str) -> list[Node]:
     """All trees of an answer; more than one where a line can be read in several ways."""
     found = _flattened(_with_units(tokens(cleaned(text))))
+    while len(found) == 1 and found[0].kind == "group" and found[0].text == "{":  # braces that are not printed
+        found = _flattened(found[0].inner[0])
     if not found:
         raise Unread("nothing to read")
     _no_words(found)
@@ -327,6 +330,8 @@ class Parser:
             elif self.starts(token):
                 if slashed:
                     self.doubt()
+                if _long_word(factors[-1]) or (token.kind == "word" and len(token.text.strip()) > 3):
+                    raise Unread(f"a word beside a formula: {_shown(token)}")
                 if factors[-1].kind in ("number", "!", "%") and token.kind == "number":
                     raise Unread("two numbers side by side")
                 if factors[-1].kind in ("unit",):
@@ -789,6 +794,10 @@ def bare(node: Node) -> Node:
     while node.kind == "group":
         node = node.parts[0]
     return node
+
+
+def _long_word(node: Node) -> bool:
+    return node.kind == "name" and bool(re.fullmatch(r"[A-Za-z]{4,}", node.text)) and node.text not in GREEK_LETTERS
 
 
 def _greek(node: Node) -> bool:

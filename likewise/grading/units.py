@@ -88,7 +88,7 @@ WORDS = """
 1 dollar: dollar usd USD
 1/100 dollar: cent
 1 euro: euro EUR
-1/100: percent
+1/100: percent pct percentage
 12: dozen
 100: hundred
 1000: thousand
