@@ -13,6 +13,7 @@ EXTRAS = {
     "latex2mathml": ("latex2mathml", "review"),
     "sklearn": ("scikit-learn", "report"),
     "mcp": ("mcp", "mcp"),
+    "transformers": ("transformers", "hf"),
 }
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from likewise.attention.masks import check_key_mask
@@ -61,6 +61,15 @@ class KeyValueCache:
     def nbytes(self) -> int:
         """The memory that the positions so far need."""
         return 0 if self.storage is None else self.keys.nbytes + self.values.nbytes
+
+    def select(self, rows: Int[Tensor, " N"]) -> "KeyValueCache":
+        """A cache of these batch rows, in this order; a row may stand several times, as in beam search."""
+        if self.storage is None:
+            return self
+        check_rows("KeyValueCache.select", rows, self.keys.shape[0])
+        chosen = (x.index_select(0, rows.to(x.device)) for x in (self.keys, self.values, self._stored().seen))
+        keys, values, seen = chosen
+        return replace(self, storage=_Storage(keys, values, seen[:, : self.length], self.length))
 
     def append(
         self,
@@ -123,3 +132,11 @@ def _with_room(x: Tensor, room: int) -> Tensor:
     grown = x.new_zeros(shape)
     grown.narrow(_axis(x), 0, x.shape[_axis(x)]).copy_(x)
     return grown
+
+
+def check_rows(where: str, rows: Tensor, batch: int) -> None:
+    """Refuse anything but whole numbers that name batch rows."""
+    whole = rows.dim() == 1 and not rows.dtype.is_floating_point and rows.dtype != torch.bool
+    require(whole, where, "rows", "be a vector of whole numbers", f"{rows.dtype} {tuple(rows.shape)}")
+    inside = rows.numel() == 0 or (rows.min().item() >= 0 and rows.max().item() < batch)
+    require(inside, where, "rows", f"be at least 0 and below the batch, {batch}", rows.tolist())

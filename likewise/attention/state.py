@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from likewise.attention.cache import check_rows
 from likewise.attention.chunks import attend_causally
 from likewise.attention.exact import shield
 from likewise.attention.features import Elu, FeatureMap
@@ -188,6 +189,11 @@ class LinearState:
         """A state in which every batch row stands `copies` times in a row, to be continued separately."""
         require_count("LinearState.fork", "copies", copies)
         return replace(self._map(lambda x: x.repeat_interleave(copies, dim=0)), batch=self.batch * copies)
+
+    def select(self, rows: Int[Tensor, " N"]) -> "LinearState":
+        """A state of these batch rows, in this order; a row may stand several times, as in beam search."""
+        check_rows("LinearState.select", rows, self.batch)
+        return replace(self._map(lambda x: x.index_select(0, rows.to(x.device))), batch=len(rows))
 
     @property
     def nbytes(self) -> int:

@@ -240,3 +240,14 @@ def test_values_and_masks_of_other_positions_are_refused(cache: KeyValueCache) -
         ValueError, match=r"^KeyValueCache\.append: mask must have shape \(B, S\) = \(2, 4\); got \(2, 1\)\.$"
     ):
         cache.append(k, v, yes)
+
+
+def test_selected_rows_are_those_of_the_batch_and_grow_on_their_own() -> None:
+    cache, chosen = KeyValueCache.empty().append(*rows(4), masks(4)), torch.tensor([1, 0, 1])
+    selected = cache.rollback(1).select(chosen)
+    assert_holds(selected, *(x[chosen, :, :3] for x in rows(4)))
+    assert selected.mask is not None
+    assert torch.equal(selected.mask, masks(4)[chosen, :3])
+    later = selected.append(*(x[chosen] for x in rows(2, seed=1)))
+    assert (later.length, cache.length) == (5, 4)
+    assert KeyValueCache.empty().select(chosen).length == 0

@@ -150,6 +150,26 @@ def test_forked_rows_continue_as_separate_sequences(name: str, lag: int) -> None
     assert_same([again], at([out], 5 - lag))
 
 
+@pytest.mark.parametrize("name", ["Elu", "Positive"])
+@pytest.mark.parametrize("lag", [0, 2])
+def test_selected_rows_continue_as_their_own_sequences(name: str, lag: int) -> None:
+    features, rows = make(name), torch.tensor([1, 0, 1])
+    state = after(start(features, lag), at(sequence(), 0, 8))
+    chosen = state.select(rows)
+    assert (chosen.batch, chosen.length) == (3, state.length)
+    news = at(sequence(5, seed=9), 0)
+    out, later = fed(chosen, [x[rows] for x in news], [1, 1])
+    assert_same([out], [fed(state, news, [1, 1])[0][rows]])
+    assert later.rollback(lag).length == 13 - lag
+
+
+@pytest.mark.parametrize("rows", [[2], [-1], [0.5]])
+def test_rows_to_select_are_rows_of_the_batch(rows: list[float]) -> None:
+    state = after(start(make("Elu"), 0), at(sequence(), 0, 8))
+    with pytest.raises(ValueError, match=r"LinearState.select: rows must be"):
+        state.select(torch.tensor(rows))
+
+
 def test_an_empty_state_forks_and_copies() -> None:
     state = start(make("Positive"), 2).fork(3).snapshot()
     assert (state.batch, state.length, state.nbytes) == (3 * SIZES.B, 0, 0)

@@ -113,6 +113,7 @@ NAMES = {
         "Verified",
         "module_embedder",
     ],
+    "likewise.huggingface": ["LinearCache", "register"],
     "likewise.metric": [
         "ClusterScores",
         "Clusters",
