@@ -100,6 +100,21 @@ def _mirrored(
     return out
 
 
+def ratio(
+    numerator: Float[Tensor, "*batch N V"],
+    denominator: Float[Tensor, "*batch N 1"],
+    trusted: tuple[float, float] | None = None,
+) -> Float[Tensor, "*batch N V"]:
+    """numerator / denominator without epsilon; 0, with gradient 0, where `inverse` is."""
+    return numerator * inverse(denominator, trusted)
+
+
+def inverse(denominator: Tensor, trusted: tuple[float, float] | None = None) -> Tensor:
+    """1 / denominator, 0 where it is exactly 0 or outside the `trusted` range."""
+    zero = denominator == 0 if trusted is None else (denominator < trusted[0]) | (denominator > trusted[1])
+    return denominator.masked_fill(zero, 1).reciprocal().masked_fill(zero, 0)
+
+
 def keep_freed_memory() -> None:
     """Let the process keep up to 64 MB that tensors have freed, for the next ones.
 

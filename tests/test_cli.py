@@ -230,7 +230,7 @@ def test_small_networks_and_small_tensors_take_one_thread(
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("likewise.evaluation.run_evaluation_job", note)
     monkeypatch.setattr("likewise.attention.comparison.compare_random", note)
-    monkeypatch.setattr("likewise.attention.diagnosing.diagnose_file", note)
+    monkeypatch.setattr(sys.modules["likewise.attention.diagnose"], "diagnose_file", note)
     for name, options in (("resnet8", {"channels": 1, "embedding_dim": 3}), ("nns2", {"embedding_dim": 3})):
         preparation = Preparation((8, 8), 1) if name == "resnet8" else Preparation((140, 140), 3)
         network = build_network(name, options)

@@ -7,7 +7,7 @@ require_package("likewise.attention", "torch")
 
 from likewise.attention.cache import KeyValueCache
 from likewise.attention.comparison import compare
-from likewise.attention.diagnosing import diagnose
+from likewise.attention.diagnose import diagnose
 from likewise.attention.exact import argmax_attention, kernel_attention, softmax_attention
 from likewise.attention.features import Elu, FeatureMap, Monomials, Quadratic, Relu, Scaled, Taylor
 from likewise.attention.fitted import Fitted

@@ -10,7 +10,7 @@ from torch.nn import functional
 from likewise.attention.kernels import Exponential, SimilarityKernel
 from likewise.attention.masks import Structure, check_pair_mask, check_structure, check_tensors, hide, visible
 from likewise.checks import refuse, require, require_number
-from likewise.similarity import products, wide
+from likewise.similarity import products, ratio, wide
 
 
 def softmax_attention(
@@ -133,21 +133,6 @@ def argmax_attention(
     out = _Pick.apply(problem.q, problem.k, problem.v, scores.argmax(dim=-1, keepdim=True))
     assert isinstance(out, Tensor)
     return _unfold(out, q, problem)
-
-
-def ratio(
-    numerator: Float[Tensor, "*B T V"],
-    denominator: Float[Tensor, "*B T 1"],
-    trusted: tuple[float, float] | None = None,
-) -> Float[Tensor, "*B T V"]:
-    """numerator / denominator without epsilon; 0, with gradient 0, where `inverse` is."""
-    return numerator * inverse(denominator, trusted)
-
-
-def inverse(denominator: Tensor, trusted: tuple[float, float] | None = None) -> Tensor:
-    """1 / denominator, 0 where it is exactly 0 or outside the `trusted` range."""
-    zero = denominator == 0 if trusted is None else (denominator < trusted[0]) | (denominator > trusted[1])
-    return denominator.masked_fill(zero, 1).reciprocal().masked_fill(zero, 0)
 
 
 class _Pick(torch.autograd.Function):

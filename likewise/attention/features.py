@@ -4,14 +4,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import combinations_with_replacement
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from likewise.attention.kernels import Exponential, Induced, Polynomial, SimilarityKernel, Truncated
-from likewise.attention.workspace import FRESH, Workspace, has_tangent, is_transformed
+from likewise.attention.transforms import has_tangent, is_transformed
 from likewise.checks import require, require_count
 from likewise.similarity import wide
 
@@ -44,7 +44,8 @@ class FeatureMap(nn.Module, ABC):
     exact: phi(q).phi(k) equals the kernel. unbiased: it does so on average over the frequencies.
     positive: every phi(q).phi(k) is > 0, so an attention denominator cannot vanish.
     dim: the width F; None when it is the width of the input. kv_heads: how many key-value heads have their own
-    frequencies; 1 is one set shared by all.
+    frequencies; 1 is one set shared by all. logarithmic: which logarithms `split_keys` and `split_queries` give beside
+    values: none, one for each row, or one for each feature.
     """
 
     exact: ClassVar[bool] = True
@@ -53,6 +54,7 @@ class FeatureMap(nn.Module, ABC):
     dim: int | None = None
     key_dim: int | None = None
     kv_heads: int = 1
+    logarithmic: Literal["no", "rows", "features"] = "no"
     trusted: ClassVar[tuple[float, float] | None] = None  # denominators outside this range give output 0
     has_warned: bool = False  # of a denominator that nearly vanished: once is enough
 
@@ -64,13 +66,6 @@ class FeatureMap(nn.Module, ABC):
         require(right, name, "kernel", "be a kernel such as Exponential()", repr(kernel), hint)
         self._kernel = kernel
 
-    def __init_subclass__(cls) -> None:
-        """Who says anew what features are, and not where they are written, is asked for what they are."""
-        super().__init_subclass__()
-        if {"split_keys", "split_queries"} & vars(cls).keys():
-            for name in {"keys_in", "queries_in", "direct"} - vars(cls).keys():
-                setattr(cls, name, getattr(FeatureMap, name))
-
     @property
     def kernel(self) -> SimilarityKernel:
         """The kernel that `queries(q) @ keys(k).mT` equals or estimates; without an older name, the one it induces."""
@@ -81,6 +76,14 @@ class FeatureMap(nn.Module, ABC):
         """Whether the kernel is known without the features."""
         return self._kernel is not None
 
+    def width(self, key_dim: int) -> int:
+        """The number of features F of keys of a width."""
+        return key_dim if self.dim is None else self.dim
+
+    def log_width(self, key_dim: int) -> int | None:
+        """The number of logarithms of each row; None for none."""
+        return {"no": None, "rows": 1, "features": self.width(key_dim)}[self.logarithmic]
+
     @abstractmethod
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
         """The features of keys, as value and logarithm."""
@@ -88,14 +91,6 @@ class FeatureMap(nn.Module, ABC):
     def split_queries(self, x: Float[Tensor, "*B T K"]) -> Scaled:
         """The features of queries, as value and logarithm; the same map as for keys unless a map says otherwise."""
         return self.split_keys(x)
-
-    def keys_in(self, space: Workspace, x: Float[Tensor, "*B S K"]) -> Scaled:
-        """`split_keys`, written where there is space for it; a map that does not say how finds memory of its own."""
-        return self.split_keys(x)
-
-    def queries_in(self, space: Workspace, x: Float[Tensor, "*B T K"]) -> Scaled:
-        """`split_queries`, likewise."""
-        return self.split_queries(x)
 
     def direct(self) -> "FeatureMap | None":
         """The same map without logarithms, if there is one: faster, and right where a denominator is `trusted`."""
@@ -149,6 +144,7 @@ class Elu(FeatureMap):
     """
 
     positive = True
+    logarithmic = "features"
     LARGE: ClassVar[float] = 1e6
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
@@ -156,8 +152,8 @@ class Elu(FeatureMap):
         usual = x.masked_fill(large, 0)
         return Scaled(usual.relu() + 1, torch.where(large, x.clamp(min=self.LARGE).log(), usual.clamp(max=0)))
 
-    def direct(self) -> FeatureMap:
-        return _DIRECT_ELU
+    def direct(self) -> FeatureMap | None:
+        return _DIRECT_ELU if type(self) is Elu else None  # a subclass may have other features
 
 
 class _DirectElu(FeatureMap):
@@ -171,24 +167,17 @@ class _DirectElu(FeatureMap):
     trusted = (1e-20, 1e20)
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        return _DirectElu.keys_in(self, FRESH, x)
-
-    def keys_in(self, space: Workspace, x: Float[Tensor, "*B S K"]) -> Scaled:
         if x.requires_grad and not is_transformed() and not has_tangent(x):
             return Scaled(_EluPlusOne.apply(x), None)
-        return Scaled(_elu_plus_one(x, space), None)
-
-    queries_in = keys_in
+        return Scaled(_elu_plus_one(x), None)
 
 
 _DIRECT_ELU = _DirectElu()
 
 
-def _elu_plus_one(x: Tensor, space: Workspace) -> Tensor:
+def _elu_plus_one(x: Tensor) -> Tensor:
     """max(x, 0) + e^min(x, 0)."""
-    below = torch.clamp(x, max=0, out=space("below", *x.shape)).exp_()
-    above = torch.threshold(x, 0, 0, out=space("features", *x.shape))  # relu, which knows no `out=`
-    return torch.add(below, above, out=space("features", *x.shape))
+    return x.clamp(max=0).exp_().add_(x.relu())
 
 
 class _EluPlusOne(torch.autograd.Function):
@@ -196,7 +185,7 @@ class _EluPlusOne(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        features = _elu_plus_one(x, FRESH)
+        features = _elu_plus_one(x)
         ctx.save_for_backward(features)
         return features
 

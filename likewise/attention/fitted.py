@@ -43,6 +43,7 @@ class Fitted(RandomFeatures):
     """
 
     positive = True
+    logarithmic = "features"
     query_mean: Tensor
     key_mean: Tensor
     balance: Tensor

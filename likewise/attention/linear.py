@@ -7,17 +7,22 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from likewise.attention.chunks import attend_all, attend_blocks, attend_both_ways, attend_causally
+from likewise.attention.chunked import (
+    Form,
+    Problem,
+    attend_all,
+    attend_blocks,
+    attend_both_ways,
+    attend_causally,
+    attend_packed,
+    starts,
+)
 from likewise.attention.exact import no_pairs, shield
 from likewise.attention.features import FeatureMap
 from likewise.attention.masks import Structure, check_key_mask, check_structure, check_tensors, sees_something
-from likewise.attention.native import ops
-from likewise.attention.packed import attend_packed, starts
-from likewise.attention.pieces import Form
-from likewise.attention.prefix import can_look
-from likewise.attention.problem import Problem
-from likewise.attention.scan import can_scan, scan
-from likewise.attention.workspace import has_tangent, is_transformed, own_dtypes
+from likewise.attention.native import library, ops
+from likewise.attention.scan import scan
+from likewise.attention.transforms import can_look, has_tangent, is_transformed, own_dtypes
 from likewise.checks import refuse, require, require_count
 from likewise.similarity import wide
 
@@ -128,7 +133,7 @@ def _attend(
     direct, transformed = features.direct(), is_transformed() or any(x.is_meta or has_tangent(x) for x in (q, k, v))
     plain = structure.prefix_lengths is None and structure.block_size is None and (within is None or features.exact)
     placed = q.shape[2] <= k.shape[2] or not structure.causal
-    if plain and placed and ops.covers(features, q, k, v):
+    if library.kernel.functions is not None and plain and placed and ops.covers(features, q, k, v):
         begins = None if structure.sequence_ids is None else starts(structure.sequence_ids)
         out = ops.attend(features, q, k, v, structure.mask, begins, causal=structure.causal)
     else:
@@ -201,7 +206,7 @@ def _attend_problem(
     late = problem.rows(early)
     if block_size is not None:
         out = attend_blocks(late, Form.features(problem, chunk_size), block_size)
-    elif can_scan(late):
+    elif wants_scan(late):
         out = scan(late, form)
     else:
         out = attend_causally(late, None, form)[0]
@@ -212,6 +217,16 @@ def _attend_problem(
     seen_by_all = attend_all(problem._replace(mask=in_prefix if mask is None else in_prefix & mask))
     at = torch.arange(rows, device=problem.k.device) + (positions - rows)
     return torch.where((at < prefix_lengths[:, None])[:, None, :, None], seen_by_all, out)
+
+
+def wants_scan(problem: Problem) -> bool:
+    """True if the backward pass of `scan` serves: gradients of q, k, v only are wanted, by plain autograd."""
+    inputs = (problem.q, problem.k, problem.v)
+    if not torch.is_grad_enabled() or not any(x.requires_grad for x in inputs):
+        return False
+    learned = any(parameter.requires_grad for parameter in problem.features.parameters())
+    transformed = is_transformed() or any(has_tangent(x) for x in inputs)
+    return not learned and not transformed and problem.q.shape[3] == problem.k.shape[2]
 
 
 def _warn_if_vanishing(features: FeatureMap, out: Tensor, q: Tensor, k: Tensor, v: Tensor) -> None:

@@ -7,15 +7,15 @@ feature; a row of queries keeps its own. Scales cancel in the output, so gradien
 scale depends only on keys that the row sees: no later key can change it, not by a bit.
 """
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from likewise.attention.exact import ratio
 from likewise.attention.features import Scaled
-from likewise.attention.workspace import FRESH, Workspace
+from likewise.attention.transforms import can_look
+from likewise.similarity import ratio
 
 # How far, in natural logarithms, a feature of a key may exceed its chunk's reference and still be exponentiated against
 # it. What a query's factor can lose by underflow is then below exp(JUMP - 87) = exp(-47) of the row in float32.
@@ -47,29 +47,14 @@ class Window(NamedTuple):
         return x.unflatten(2, (self.parts, -1))
 
     def states(
-        self,
-        first: Tensor,
-        additions: Float[Tensor, "B G P F V1"],
-        space: Workspace,
-        *,
-        backwards: bool = False,
+        self, first: Tensor, additions: Float[Tensor, "B G P F V1"], *, backwards: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """The sums before every part, and after the last, from those before the first; backwards, the last comes first.
-
-        What `first` was before may be overwritten by what comes after the last.
-        """
+        """The sums before every part and after the last, from those before the first; backwards from the last part."""
         order = range(self.parts)[::-1] if backwards else range(self.parts)
-        states, after = space("states", *additions.shape), space("after", *first.shape)
-        if states is None or after is None:
-            sums = [first]
-            for part in order:
-                sums.append(sums[-1] + additions[:, :, part])
-            return torch.stack([sums[number] for number in order], dim=2), sums[-1]
-        places = [*(states[:, :, part] for part in order), after]
-        places[0].copy_(first)
-        for part, here, there in zip(order, places[:-1], places[1:], strict=True):
-            torch.add(here, additions[:, :, part], out=there)
-        return states, after
+        sums = [first]
+        for part in order:
+            sums.append(sums[-1] + additions[:, :, part])
+        return torch.stack([sums[number] for number in order], dim=2), sums[-1]
 
     def join_rows(self, x: Float[Tensor, "B G P part X"]) -> Float[Tensor, "B G rows X"]:
         """The inverse of `split_rows`."""
@@ -102,24 +87,17 @@ class Prefix(NamedTuple):
     scale: Tensor | None  # (B, G, 1, F) or (B, G, 1, 1), -inf where nothing was seen; None for maps without a log part
 
     @classmethod
-    def empty(cls, keys: Scaled, values: Float[Tensor, "B G S V1"]) -> Self:
-        """The prefix of no keys, shaped for such keys and values."""
-        sums = values.new_zeros(*values.shape[:2], keys.width, values.shape[-1])
-        log = keys.log
-        return cls(sums, None if log is None else log.new_full((*log.shape[:2], 1, log.shape[-1]), -torch.inf))
+    def empty(cls, values: Float[Tensor, "B G S V1"], width: int, logs: int | None) -> "Prefix":
+        """The prefix of no keys: of so many features and, where a map has logarithms, so many of them in a row."""
+        sums = values.new_zeros(*values.shape[:2], width, values.shape[-1])
+        return cls(sums, None if logs is None else sums.new_full((*sums.shape[:2], 1, logs), -torch.inf))
 
-    def copied(self) -> "Prefix":
-        """The same sums in memory of their own."""
-        return Prefix(self.sums.clone(), self.scale)
-
-    def absorb(self, keys: Scaled, values: Float[Tensor, "B G S V1"], space: Workspace) -> "Prefix":
+    def absorb(self, keys: Scaled, values: Float[Tensor, "B G S V1"]) -> "Prefix":
         """The prefix after these keys."""
-        after = space("after", *self.sums.shape)
         if keys.log is None or self.scale is None:
-            return Prefix(plus_product(self.sums, keys.plain().mT, values, after), None)
+            return Prefix(plus_product(self.sums, keys.plain().mT, values), None)
         scale = torch.maximum(self.scale, keys.log.detach().amax(dim=-2, keepdim=True))
-        before = self.relative_to(scale, space("before", *self.sums.shape))
-        return Prefix(plus_product(before, _weights(keys, scale, space).mT, values, after), scale)
+        return Prefix(plus_product(self.relative_to(scale), _weights(keys, scale).mT, values), scale)
 
     def merge(self, other: "Prefix") -> "Prefix":
         """The prefix of both runs of keys: associative and commutative."""
@@ -134,17 +112,17 @@ class Prefix(NamedTuple):
         scale = None if self.scale is None else self.scale.masked_fill(fresh, -torch.inf)
         return Prefix(self.sums.masked_fill(fresh, 0), scale)
 
-    def read(self, queries: Scaled, space: Workspace) -> Sums:
+    def read(self, queries: Scaled) -> Sums:
         """The sums of rows that see exactly these keys."""
         if self.scale is None:
-            return Sums(product(queries.plain(), self.sums, space, "total"), None)
-        factors, scale = _factors(queries, self.scale, space)
-        return Sums(product(factors, self.sums, space, "total"), scale)
+            return Sums(product(queries.plain(), self.sums), None)
+        factors, scale = _factors(queries, self.scale)
+        return Sums(product(factors, self.sums), scale)
 
-    def relative_to(self, scale: Tensor, out: Tensor | None = None) -> Tensor:
+    def relative_to(self, scale: Tensor) -> Tensor:
         """The sums times exp(-scale) instead of exp(-self.scale)."""
         assert self.scale is not None
-        return torch.mul(self.sums, (self.scale - finite(scale)).exp().mT, out=out)
+        return self.sums * (self.scale - finite(scale)).exp().mT
 
     def attend(
         self,
@@ -153,26 +131,25 @@ class Prefix(NamedTuple):
         values: Float[Tensor, "B G S V1"],
         window: Window,
         first: Tensor | None,
-        space: Workspace,
     ) -> tuple[Sums, "Prefix"]:
         """The sums of a chunk's rows over this prefix and the keys in their window, and the prefix after the chunk.
 
         All rows must see key 0 or, where this prefix is empty, all rows that see any key must see key `first`, of shape
         (B, 1, 1, 1).
         """
-        chunk = self.measure(queries, keys, first, space)
-        total, after = chunk.attend(values, window, space)
+        chunk = self.measure(queries, keys, first)
+        total, after = chunk.attend(values, window)
         sums, prefix = Sums(total, chunk.scale), Prefix(after, chunk.reference)
         if chunk.latest is not None:
-            prefix = Prefix(prefix.relative_to(chunk.latest, space("after", *after.shape)), chunk.latest)
+            prefix = Prefix(prefix.relative_to(chunk.latest), chunk.latest)
         if chunk.jumping is None:
             return sums, prefix
         # Added to what the others get, never instead of it: rows and heads in which nothing jumps keep every bit.
         assert keys.log is not None
         far = Scaled(keys.value, keys.log.masked_fill(~chunk.jumping, -torch.inf))
-        return sums | _attend_pairwise(queries, far, values, window), prefix.absorb(far, values, space)
+        return sums | _attend_pairwise(queries, far, values, window), prefix.absorb(far, values)
 
-    def measure(self, queries: Scaled, keys: Scaled, first: Tensor | None, space: Workspace) -> "Chunk":
+    def measure(self, queries: Scaled, keys: Scaled, first: Tensor | None) -> "Chunk":
         """A chunk's features, and this prefix, against the reference that all of the chunk's rows share."""
         if keys.log is None or self.scale is None:
             return Chunk(queries.plain(), keys.plain(), self.sums, None, None, None, None)
@@ -185,9 +162,9 @@ class Prefix(NamedTuple):
         limit = reference + JUMP[log.dtype]
         jumping = log > limit if not can_look(log) or bool((latest > limit).any()) else None
         near = keys if jumping is None else Scaled(keys.value, keys.log.masked_fill(jumping, -torch.inf))
-        factors, scale = _factors(queries, reference, space)
-        before = self.relative_to(reference, space("before", *self.sums.shape))
-        return Chunk(factors, _weights(near, reference, space), before, scale, reference, latest, jumping)
+        factors, scale = _factors(queries, reference)
+        before = self.relative_to(reference)
+        return Chunk(factors, _weights(near, reference), before, scale, reference, latest, jumping)
 
 
 class Chunk(NamedTuple):
@@ -202,34 +179,35 @@ class Chunk(NamedTuple):
     jumping: Tensor | None  # features of keys too far above the reference to be exponentiated against it
 
     def attend(
-        self, values: Float[Tensor, "B G S V1"], window: Window, space: Workspace
+        self, values: Float[Tensor, "B G S V1"], window: Window
     ) -> tuple[Float[Tensor, "B G rows V1"], Float[Tensor, "B G F V1"]]:
         """The rows' sums over the prefix and the keys in their window, and the prefix's sums after the chunk."""
         if window.parts == 1:
-            pairs = window.keep(product(self.factors, self.weights.mT, space, "pairs"))
-            total = add_product(product(self.factors, self.before, space, "total"), pairs, values)
-            return total, plus_product(self.before, self.weights.mT, values, space("after", *self.before.shape))
+            pairs = window.keep(product(self.factors, self.weights.mT))
+            total = add_product(product(self.factors, self.before), pairs, values)
+            return total, plus_product(self.before, self.weights.mT, values)
         factors = window.split_rows(self.factors)
         weights, values = window.split_keys(self.weights), window.split_keys(values)
-        states, after = window.states(self.before, product(weights.mT, values, space, "additions"), space)
-        pairs = window.keep(product(factors, weights.mT, space, "pairs"))
-        return window.join_rows(add_product(product(factors, states, space, "total"), pairs, values)), after
+        states, after = window.states(self.before, product(weights.mT, values))
+        pairs = window.keep(product(factors, weights.mT))
+        return window.join_rows(add_product(product(factors, states), pairs, values)), after
 
 
 def _attend_pairwise(queries: Scaled, keys: Scaled, values: Tensor, window: Window) -> Sums:
     """The sums with every pair's features exponentiated on their own: right for any logs, but slow."""
     if window.parts == 1:
         return _pairwise(queries, keys, values, window)
-    prefix = Prefix.empty(keys, values)
+    assert keys.log is not None
+    prefix = Prefix.empty(values, keys.width, keys.log.shape[-1])
     totals, scales = [], []
     for part in range(window.parts):
         rows = Scaled(*(None if x is None else window.split_rows(x)[:, :, part] for x in queries))
         own = Scaled(*(None if x is None else window.split_keys(x)[:, :, part] for x in keys))
         own_values = window.split_keys(values)[:, :, part]
-        sums = prefix.read(rows, FRESH) | _pairwise(rows, own, own_values, window)
+        sums = prefix.read(rows) | _pairwise(rows, own, own_values, window)
         totals.append(sums.total)
         scales.append(sums.scale)
-        prefix = prefix.absorb(own, own_values, FRESH)
+        prefix = prefix.absorb(own, own_values)
     return Sums(window.join_rows(torch.stack(totals, dim=2)), window.join_rows(torch.stack(scales, dim=2)))
 
 
@@ -247,33 +225,30 @@ def _pairwise(queries: Scaled, keys: Scaled, values: Tensor, window: Window) -> 
     return Sums(weights.sum(-1) @ values, scale)
 
 
-def _factors(queries: Scaled, reference: Tensor, space: Workspace) -> tuple[Tensor, Tensor]:
+def _factors(queries: Scaled, reference: Tensor) -> tuple[Tensor, Tensor]:
     """Query features for keys measured against `reference`, times exp(-scale), and each row's scale."""
     assert queries.log is not None
-    logs = torch.add(queries.log, reference, out=space("factors", *queries.log.shape))
+    logs = queries.log + reference
     scale = logs.detach().amax(dim=-1, keepdim=True)
     factors = logs.sub_(finite(scale)).exp_()
     return factors if queries.value is None else queries.value * factors, scale
 
 
-def _weights(keys: Scaled, reference: Tensor, space: Workspace) -> Tensor:
+def _weights(keys: Scaled, reference: Tensor) -> Tensor:
     """Key features times exp(-reference)."""
     assert keys.log is not None
-    weights = torch.sub(keys.log, finite(reference), out=space("weights", *keys.log.shape)).exp_()
+    weights = (keys.log - finite(reference)).exp_()
     return weights if keys.value is None else keys.value * weights
 
 
-def product(left: Tensor, right: Tensor, space: Workspace, name: str) -> Tensor:
-    """left @ right, under a name."""
-    out = space(name, *left.shape[:-1], right.shape[-1])
-    flat = torch.bmm(left.flatten(0, -3), right.flatten(0, -3), out=None if out is None else out.flatten(0, -3))
-    return flat.unflatten(0, left.shape[:-2])
+def product(left: Tensor, right: Tensor) -> Tensor:
+    """left @ right, as one batch of products."""
+    return torch.bmm(left.flatten(0, -3), right.flatten(0, -3)).unflatten(0, left.shape[:-2])
 
 
-def plus_product(base: Tensor, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
+def plus_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """base + left @ right, in one pass."""
-    out = None if out is None else out.flatten(0, -3)
-    flat = torch.baddbmm(base.flatten(0, -3), left.flatten(0, -3), right.flatten(0, -3), out=out)
+    flat = torch.baddbmm(base.flatten(0, -3), left.flatten(0, -3), right.flatten(0, -3))
     return flat.unflatten(0, base.shape[:-2])
 
 
@@ -282,18 +257,6 @@ def add_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
     if not can_look(base):
         return plus_product(base, left, right)
     return base.flatten(0, -3).baddbmm_(left.flatten(0, -3), right.flatten(0, -3)).unflatten(0, base.shape[:-2])
-
-
-def can_look(x: Tensor) -> bool:
-    """Whether the values can decide what to do; in compiled graphs, under vmap and on the meta device they cannot."""
-    if torch.compiler.is_compiling() or x.is_meta:
-        return False
-    functorch = torch._C._functorch
-    while functorch.is_functorch_wrapped_tensor(x):
-        if functorch.is_batchedtensor(x):
-            return False
-        x = functorch.get_unwrapped(x)
-    return True
 
 
 def finite(scale: Tensor) -> Tensor:

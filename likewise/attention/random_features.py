@@ -11,7 +11,6 @@ from torch import Generator, Tensor
 from likewise.attention.features import FeatureMap, Scaled
 from likewise.attention.frequencies import SAMPLERS, Sampler, draw_frequencies
 from likewise.attention.kernels import Exponential, Gaussian
-from likewise.attention.workspace import FRESH, Workspace
 from likewise.checks import require, require_choice, require_count
 from likewise.similarity import squared_distances, wide
 
@@ -92,16 +91,12 @@ class RandomFeatures(FeatureMap):
         self.check_width(k)
         return q.to(wide(q.dtype)) * factor, k.to(wide(k.dtype)) * factor
 
-    def project(
-        self, x: Float[Tensor, "*B T K"], frequencies: Tensor | None = None, space: Workspace = FRESH
-    ) -> Float[Tensor, "*B T R"]:
+    def project(self, x: Float[Tensor, "*B T K"], frequencies: Tensor | None = None) -> Float[Tensor, "*B T R"]:
         """w_r . x for every frequency; query heads use the frequencies of their key-value head."""
         frequencies = (self.frequencies if frequencies is None else frequencies).to(x.dtype)
         x = x.contiguous()  # how the product rounds must not depend on where x came from
         if self.kv_heads == 1:
-            rows = x.flatten(0, -2)
-            out = space("projected", rows.shape[0], frequencies.shape[1])
-            return torch.mm(rows, frequencies[0].mT, out=out).unflatten(0, x.shape[:-1])
+            return torch.mm(x.flatten(0, -2), frequencies[0].mT).unflatten(0, x.shape[:-1])
         grouped = x.unflatten(-3, (self.kv_heads, -1))
         return (grouped @ frequencies[:, None].mT).flatten(-4, -3)
 
@@ -175,6 +170,8 @@ class SoftmaxFourier(RandomFeatures):
     ```
     """
 
+    logarithmic = "rows"
+
     def __init__(
         self,
         key_dim: int,
@@ -224,6 +221,7 @@ class Positive(RandomFeatures):
     """
 
     positive = True
+    logarithmic = "features"
 
     def __init__(
         self,
@@ -242,15 +240,9 @@ class Positive(RandomFeatures):
         self.input_scale = math.sqrt(kernel.scale_for(key_dim))
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        return Positive.keys_in(self, FRESH, x)
-
-    def keys_in(self, space: Workspace, x: Float[Tensor, "*B S K"]) -> Scaled:
-        x = torch.mul(x, self.input_scale, out=space("x", *x.shape))
-        # In place, here and below: the product is as large as all features, and nothing else holds it.
-        offset = _half_square(x, space) + math.log(self.rows) / 2
-        return Scaled(None, self.project(x, space=space).sub_(offset))
-
-    queries_in = keys_in
+        x = x * self.input_scale
+        # In place: the product is as large as all features, and nothing else holds it.
+        return Scaled(None, self.project(x).sub_(_half_square(x) + math.log(self.rows) / 2))
 
     def log_relative_variance(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
         x, y = self.scaled(q, k, self.input_scale)
@@ -277,6 +269,7 @@ class Hyperbolic(RandomFeatures):
     """
 
     positive = True
+    logarithmic = "features"
 
     def __init__(
         self,
@@ -310,9 +303,9 @@ def _waves(projected: Float[Tensor, "*B T R"]) -> Float[Tensor, "*B T F"]:
     return torch.cat([projected.cos(), projected.sin()], dim=-1) / math.sqrt(projected.shape[-1])
 
 
-def _half_square(x: Float[Tensor, "*B T K"], space: Workspace = FRESH) -> Float[Tensor, "*B T 1"]:
+def _half_square(x: Float[Tensor, "*B T K"]) -> Float[Tensor, "*B T 1"]:
     """|x|^2 / 2 of every row."""
-    return torch.square(x, out=space("squares", *x.shape)).sum(-1, keepdim=True) / 2
+    return x.square().sum(-1, keepdim=True) / 2
 
 
 def of_exponentials(t: Tensor, rows: int) -> Tensor:

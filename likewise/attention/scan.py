@@ -18,22 +18,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from likewise.attention.chunks import attend_causally
-from likewise.attention.exact import inverse
+from likewise.attention.chunked import Form, Output, Problem, attend_causally
 from likewise.attention.features import FeatureMap
-from likewise.attention.pieces import Form
 from likewise.attention.prefix import Chunk, Prefix, Window, add_product, product
-from likewise.attention.problem import Output, Problem
-from likewise.attention.workspace import Workspace, has_tangent, is_transformed, own_dtypes
-from likewise.similarity import wide
-
-
-def can_scan(problem: Problem) -> bool:
-    """Whether the backward pass below serves: gradients are wanted, of q, k, v only, and by plain autograd."""
-    wanted = torch.is_grad_enabled() and any(x.requires_grad for x in (problem.q, problem.k, problem.v))
-    learned = any(parameter.requires_grad for parameter in problem.features.parameters())
-    plain = not is_transformed() and not any(has_tangent(x) for x in (problem.q, problem.k, problem.v))
-    return wanted and not learned and plain and problem.q.shape[3] == problem.k.shape[2]
+from likewise.attention.transforms import own_dtypes
+from likewise.similarity import inverse, wide
 
 
 def scan(problem: Problem, form: Form) -> Float[Tensor, "B H T V"]:
@@ -50,11 +39,11 @@ class _Scan(torch.autograd.Function):
     def forward(
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, features: FeatureMap, form: Form
     ) -> Tensor:
-        problem = Problem(features, q, k, v, mask).reusing()
+        problem = Problem(features, q, k, v, mask)
         output, denominators, prefixes = Output(problem), [], []
         prefix = None
         for low, start, stop, parts in form.spans(0, q.shape[3]):
-            prefixes.append(prefix and prefix.copied())
+            prefixes.append(prefix)
             sums, prefix = form.attend(problem.part(low, start, stop), prefix, parts)
             output.append(sums)
             denominators.append(sums.total[..., -1:].clone())
@@ -84,7 +73,6 @@ class _Scan(torch.autograd.Function):
         dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
         reached = k.shape[2]  # pieces overlap where they have a window: from here on gradients are added
         later = None  # the gradient of the sums after a piece
-        space = problem.reusing().space
         for number in reversed(range(len(spans))):
             low, start, stop, parts = spans[number]
             piece = problem.part(low, start, stop)
@@ -95,7 +83,7 @@ class _Scan(torch.autograd.Function):
             if form.within is None and not form.raw:
                 window = Window(q.shape[2], parts=parts)
                 before, under = prefix or piece.empty(), denominators[number]
-                gradients = _piece_backward(piece, before, window, *rows, under, later, space)
+                gradients = _piece_backward(piece, before, window, *rows, under, later)
             else:
                 gradients = _recomputed(piece, prefix, form, parts, rows[0], later)
             (dq[:, :, :, start:stop], dk_piece, dv_piece), later = gradients
@@ -131,42 +119,38 @@ def _piece_backward(
     out: Tensor,
     denominator: Tensor,
     later: Tensor | None,
-    space: Workspace,
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """Gradients of a piece's q, k, v and of the sums before it, from those of its outputs and of the sums after it."""
     length, inputs = problem.k.shape[2], (problem.q, problem.k, problem.v)
     later = torch.zeros_like(prefix.sums) if later is None else later
     with torch.enable_grad():
         queries, (keys, values) = problem.queries(0, length), problem.keys(0, length)
-        piece = prefix.measure(queries, keys, problem.first(0, length), problem.space)
+        piece = prefix.measure(queries, keys, problem.first(0, length))
         if piece.jumping is not None:
             leaf = Prefix(prefix.sums.detach().requires_grad_(), prefix.scale)
-            sums, after = leaf.attend(queries, keys, values, window, problem.first(0, length), problem.space)
+            sums, after = leaf.attend(queries, keys, values, window, problem.first(0, length))
             found = torch.autograd.grad((sums.output(), after.sums), (*inputs, leaf.sums), (grad, later))
             return found[:3], found[3]
     if piece.latest is not None:
         later = Prefix(later, piece.reference).relative_to(piece.latest)
-    inner = torch.mul(grad, out, out=space("inner", *out.shape)).sum(-1, keepdim=True)
-    total = torch.cat([grad, inner.neg_()], dim=-1, out=space("dtotal", *grad.shape[:-1], grad.shape[-1] + 1))
+    inner = (grad * out).sum(-1, keepdim=True)
+    total = torch.cat([grad, inner.neg_()], dim=-1)
     total = total.mul_(inverse(denominator, problem.features.trusted))
-    *gradients, before = _sums_backward(piece, values.detach(), window, total, later, space)
+    *gradients, before = _sums_backward(piece, values.detach(), window, total, later)
     if piece.reference is not None:
         before = Prefix(before, prefix.scale).relative_to(piece.reference)
     return torch.autograd.grad((piece.factors, piece.weights, values), inputs, gradients), before
 
 
-def _sums_backward(
-    piece: Chunk, values: Tensor, window: Window, total: Tensor, later: Tensor, space: Workspace
-) -> tuple[Tensor, ...]:
+def _sums_backward(piece: Chunk, values: Tensor, window: Window, total: Tensor, later: Tensor) -> tuple[Tensor, ...]:
     """Gradients of a piece's features, of its values and of the sums before it: the formulas at the top."""
     factors, total = window.split_rows(piece.factors.detach()), window.split_rows(total)
     weights, values = window.split_keys(piece.weights.detach()), window.split_keys(values)
-    states, _ = window.states(piece.before, product(weights.mT, values, space, "additions"), space)
-    back = space.part("back")
-    returns, before = window.states(later, product(factors.mT, total, space, "additions"), back, backwards=True)
-    pairs = window.keep(product(factors, weights.mT, space, "pairs"))
-    dpairs = window.keep(product(total, values.mT, space, "dpairs"))
-    dfactors = add_product(product(total, states.mT, space, "dfactors"), dpairs, weights)
-    dweights = add_product(product(values, returns.mT, space, "dweights"), dpairs.mT, factors)
-    dvalues = add_product(product(weights, returns, space, "dvalues"), pairs.mT, total)
+    states, _ = window.states(piece.before, product(weights.mT, values))
+    returns, before = window.states(later, product(factors.mT, total), backwards=True)
+    pairs = window.keep(product(factors, weights.mT))
+    dpairs = window.keep(product(total, values.mT))
+    dfactors = add_product(product(total, states.mT), dpairs, weights)
+    dweights = add_product(product(values, returns.mT), dpairs.mT, factors)
+    dvalues = add_product(product(weights, returns), pairs.mT, total)
     return window.join_rows(dfactors), dweights.flatten(2, 3), dvalues.flatten(2, 3), before

@@ -120,7 +120,7 @@ def diagnose_heads(
     as_json: Json = False,
 ) -> None:
     """Say of every head what replacing softmax by features costs, and which map to take, if any."""
-    from likewise.attention.diagnosing import diagnose_file
+    from likewise.attention.diagnose import diagnose_file
     from likewise.files import require_place, write_whole
     from likewise.reports.diagnosis import diagnosis_picture
 

@@ -108,8 +108,7 @@ def grade(
 
     >>> grade(r"So it is \boxed{\frac{2x}{4}}.", "x/2").verdict
     'equal'
-    >>> found = grade(r"(AB)^{-1} = A^{-1}B^{-1}", r"(AB)^{-1} = B^{-1}A^{-1}")
-    >>> found.verdict, grade("O(ND^2)", "O(Nd^2)").condition
+    >>> grade("A^{-1}B^{-1}", "(AB)^{-1}").verdict, grade("O(ND^2)", "O(Nd^2)").condition
     ('different', 'if D = d')
     """
     require(isinstance(answer, str), "grade", "answer", "be a text", type(answer).__name__)

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from likewise.text import length, short
 
 if TYPE_CHECKING:
-    from likewise.attention.diagnosis import Diagnosis, HeadDiagnosis, Measurement
+    from likewise.attention.diagnose import Diagnosis, HeadDiagnosis, Measurement
 
 
 CELL, ROW, LEFT, TOP, RIGHT, BOTTOM = 46.0, 26.0, 64.0, 208.0, 330.0, 84.0

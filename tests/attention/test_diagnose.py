@@ -22,7 +22,7 @@ from likewise.attention import (
     diagnose,
     linear_attention,
 )
-from likewise.attention.diagnosis import Diagnosis
+from likewise.attention.diagnose import Diagnosis
 from tests.attention import brute
 from tests.attention.drawing import Sizes, draw, seeded, structures
 from tests.tolerance import RELATIVE
@@ -118,7 +118,7 @@ def test_an_exact_map_is_not_tried_with_a_window() -> None:
 class Given(FeatureMap):
     """A map written by a user: the logarithms of the features are the input itself, the same for queries and keys."""
 
-    exact, positive = False, True
+    exact, positive, logarithmic = False, True, "features"
 
     def split_keys(self, x: Tensor) -> Scaled:
         return Scaled(None, x)

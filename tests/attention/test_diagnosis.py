@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from likewise.attention import Elu, Positive, Taylor, diagnose, diagnosing
-from likewise.attention.diagnosis import Measurement, advise
+from likewise.attention import Elu, Positive, Taylor, diagnose
+from likewise.attention.diagnose import Measurement, advise
 from tests.attention.drawing import Inputs, Sizes, draw, seeded
 
 
@@ -120,4 +120,4 @@ MESSAGES: dict[str, tuple[Callable[[Inputs], tuple[Any, ...]], dict[str, Any], s
 def test_wrong_input_is_refused(case: str) -> None:
     change, options, message = MESSAGES[case]
     with pytest.raises(ValueError, match=f"^diagnose: {re.escape(message)}$"):
-        diagnosing.diagnose(*change(draw(Sizes(), seeded(3))), **options)
+        diagnose(*change(draw(Sizes(), seeded(3))), **options)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.attention import Exponential, Polynomial, argmax_attention, kernel_attention, softmax_attention
-from likewise.attention.exact import ratio
+from likewise.similarity import ratio
 from tests.attention import brute
 from tests.attention.drawing import SMALL, Inputs, Sizes, assert_same, draw, seeded, structures, with_gradients
 from tests.tolerance import assert_close

@@ -20,9 +20,7 @@ from likewise.attention import (
     kernel_attention,
     linear_attention,
 )
-from likewise.attention.chunks import attend_causally
-from likewise.attention.pieces import Form, exact_length
-from likewise.attention.problem import Problem
+from likewise.attention.chunked import Form, Problem, attend_causally, exact_length
 from tests.attention import brute
 from tests.attention.drawing import seeded
 from tests.attention.states import assert_same_future, at, fed

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from likewise.attention import Elu, FeatureMap, Positive, Scaled, linear_attention, prefix
-from likewise.attention.chunks import attend_causally
-from likewise.attention.pieces import Form
-from likewise.attention.problem import Problem
-from likewise.attention.scan import can_scan, scan
+from likewise.attention.chunked import Form, Problem, attend_causally
+from likewise.attention.linear import wants_scan
+from likewise.attention.scan import scan
 from tests.attention import brute
 from tests.attention.drawing import seeded
 from tests.tolerance import assert_close
@@ -43,7 +42,7 @@ def both(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Output and gradients of the scan and of the plain loop."""
     problem = Problem.fold(features, inputs[0], inputs[1], inputs[2], mask)
-    assert can_scan(problem)
+    assert wants_scan(problem)
     form = Form.features(problem, chunk)
     ours = gradients(scan(problem, form), inputs)
     return ours, gradients(attend_causally(problem, None, form)[0], inputs)
@@ -135,6 +134,7 @@ class Learned(FeatureMap):
     """exp(a x) with a learned a."""
 
     positive = True
+    logarithmic = "features"
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class Learned(FeatureMap):
 
 def test_a_learned_map_gets_its_gradient() -> None:
     features, (q, k, v) = Learned(), draw(0.5)
-    assert not can_scan(Problem.fold(features, q, k, v, None))
+    assert not wants_scan(Problem.fold(features, q, k, v, None))
     linear_attention(q, k, v, features=features, causal=True, chunk_size=8).square().sum().backward()
     grad, step = features.a.grad, 1e-6
     assert grad is not None

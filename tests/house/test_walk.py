@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.walk import executed
+from tools.walk import ATTENTION, executed
 
 CALL = "from likewise.checks import require; require(True, 'here', 'x', 'be', 1)"
 
@@ -30,3 +30,11 @@ def test_an_import_is_not_counted(tmp_path: Path) -> None:
 def test_a_command_that_fails_is_no_walk(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"must end with 0; got 1\.(?s:.*)ZeroDivisionError"):
         executed(["-c", "1 / 0"], tmp_path)
+
+
+@pytest.mark.slow
+def test_a_forward_pass_in_torch_crosses_at_most_8_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIKEWISE_NATIVE", "0")
+    files = executed(["-c", ATTENTION], tmp_path)
+    assert "likewise/attention/chunked.py" in files
+    assert len(files) <= 8, files

@@ -11,8 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from likewise.attention import Elu, Positive, diagnose
-from likewise.attention.diagnosing import read_tensors
-from likewise.attention.diagnosis import Diagnosis
+from likewise.attention.diagnose import Diagnosis, read_tensors
 from likewise.reports.diagnosis import SHADES, diagnosis_picture
 from tests.attention.drawing import Sizes, draw, seeded
 

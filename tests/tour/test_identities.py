@@ -22,6 +22,10 @@ def generator() -> torch.Generator:
 class WithoutProducts(Quadratic):
     """[1, sqrt2 x, x^2]: the quadratic map as it is often misremembered."""
 
+    def __init__(self, key_dim: int) -> None:
+        super().__init__(key_dim)
+        self.dim = 1 + 2 * key_dim
+
     def split_keys(self, x: Tensor) -> Scaled:
         return Scaled(torch.cat([torch.ones_like(x[..., :1]), math.sqrt(2) * x, x * x], dim=-1), None)
 
@@ -32,8 +36,6 @@ class SeesTheFuture(Positive):
     def split_keys(self, x: Tensor) -> Scaled:
         value, log = super().split_keys(x)
         assert log is not None
-        if log.shape[-2] == 0:
-            return Scaled(value, log)
         return Scaled(value, log - log.amax(dim=-2, keepdim=True).abs())
 
 

@@ -11,16 +11,13 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.library import Library
 
-from likewise.attention.chunks import attend_all, attend_causally
+from likewise.attention.chunked import Form, Problem, attend_all, attend_causally, attend_packed
 from likewise.attention.features import Elu, FeatureMap, Relu, Scaled
 from likewise.attention.fitted import Fitted
 from likewise.attention.native import library
-from likewise.attention.packed import attend_packed
-from likewise.attention.pieces import Form
 from likewise.attention.prefix import Prefix
-from likewise.attention.problem import Problem
 from likewise.attention.random_features import Hyperbolic, Positive
-from likewise.attention.workspace import has_tangent
+from likewise.attention.transforms import has_tangent
 
 ELU, RELU, EXPONENTIALS = range(3)  # as the kernel numbers its maps
 DTYPES = (torch.float32, torch.bfloat16)
@@ -342,6 +339,8 @@ torch.library.register_autograd(
 
 class _Given(FeatureMap):
     """The map that the kernel was given as numbers."""
+
+    logarithmic = "features"
 
     def __init__(self, numbers: Sequence[Tensor]) -> None:
         super().__init__()

@@ -1,8 +1,6 @@
-"""Memory that is used again changes no bit, reaches no input, no output and no state, and steps aside where it must."""
+"""Operators in place reach no input, no output and no state; transforms, tangents and autocast are noticed."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -10,20 +8,14 @@ from torch import Tensor
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
 from likewise.attention import Elu, FeatureMap, LinearState, Positive, Scaled, kernel_attention, linear_attention
-from likewise.attention.problem import Problem
-from likewise.attention.workspace import FRESH, Workspace, can_write
-from tests.attention.drawing import SMALL, Inputs, Sizes, draw, seeded, structures, torch_form
-from tests.attention.maps import ROWS, build
+from likewise.attention.transforms import can_write
+from tests.attention.drawing import SMALL, Inputs, Sizes, draw, seeded
+from tests.attention.maps import ROWS
 from tests.tolerance import assert_close
 
 LONG = 1100  # two pieces, a chunk and a bit
 EVERY_MAP = pytest.mark.parametrize("name", ROWS)
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-# Packed sequences keep the sums of all chunks, so they are left out: every result of theirs is new.
-STRUCTURES: dict[str, dict[str, Any]] = {
-    **{kind: structure for kind, structure in structures(LONG).items() if "packed" not in kind},
-    "near": {"causal": True, "exact_within": 70},
-}
 # PyTorch's own, when forward-mode differentiation is first used.
 TANGENTS = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
 
@@ -32,44 +24,8 @@ def long(dtype: torch.dtype = torch.float32) -> Inputs:
     return draw(Sizes(G=1, T=LONG, S=LONG), seeded(1), size=SMALL, dtype=dtype)
 
 
-def in_fresh_memory(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What a call gives when every result is new."""
-    with monkeypatch.context() as patch:
-        patch.setattr(Problem, "reusing", lambda problem: problem)
-        return call()
-
-
 def positive(key_dim: int = 5) -> Positive:
     return Positive(key_dim, num_features=7, generator=seeded(2))
-
-
-@pytest.mark.slow
-@EVERY_MAP
-@pytest.mark.parametrize("kind", STRUCTURES)
-def test_used_memory_changes_no_bit(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if kind == "near" and ROWS[name].exact:
-        pytest.skip("an exact map does not need a window")
-    features, inputs = build(name), long()
-
-    def attend() -> Tensor:
-        return linear_attention(*inputs, features=features, **STRUCTURES[kind])
-
-    assert torch.equal(attend(), in_fresh_memory(attend, monkeypatch))
-
-
-@DTYPES
-@pytest.mark.parametrize("name", ["Elu", "Positive"])
-def test_used_memory_changes_no_bit_of_gradients(
-    name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    features, inputs = build(name), [x.requires_grad_() for x in long(dtype)]
-
-    def gradients() -> tuple[Tensor, ...]:
-        out = linear_attention(*inputs, features=features, causal=True)
-        return torch.autograd.grad(out.square().sum(), inputs)
-
-    found, expected = gradients(), in_fresh_memory(gradients, monkeypatch)
-    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
 class Identity(FeatureMap):
@@ -77,10 +33,10 @@ class Identity(FeatureMap):
 
     def __init__(self, *, logarithmic: bool) -> None:
         super().__init__()
-        self.logarithmic = logarithmic
+        self.logarithmic = "features" if logarithmic else "no"
 
     def split_keys(self, x: Tensor) -> Scaled:
-        return Scaled(None, x) if self.logarithmic else Scaled(x, None)
+        return Scaled(x, None) if self.logarithmic == "no" else Scaled(None, x)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -106,32 +62,6 @@ def test_a_state_that_was_continued_is_what_it_was(features: FeatureMap, length:
     state.prefill(-q, -k, -v)
     again, _ = state.prefill(q, k, v)
     assert torch.equal(once, again)
-
-
-def test_an_operator_without_space_finds_memory_of_its_own() -> None:
-    x = torch.ones(2, 3)
-    one, other = (torch.add(x, x, out=FRESH("sum", 2, 3)) for _ in range(2))
-    assert one.data_ptr() != other.data_ptr()
-    space = Workspace(x)
-    assert torch.add(x, x, out=space("sum", 2, 3)).data_ptr() == torch.mul(x, x, out=space("sum", 2, 3)).data_ptr()
-
-
-def test_names_shapes_and_parts_are_kept_apart() -> None:
-    space = Workspace(torch.ones(1))
-    places = [space("a", 4), space("b", 4), space("a", 2, 2), space.part("keys")("a", 4), space.part("queries")("a", 4)]
-    assert len({place.data_ptr() for place in places if place is not None}) == len(places)
-    assert space.part("keys")("a", 4) is places[3]
-
-
-def test_as_much_memory_for_many_pieces_as_for_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Workspace] = []
-    monkeypatch.setattr(Workspace, "beside", classmethod(lambda cls, *inputs: made.append(cls(inputs[0])) or made[-1]))
-    for pieces in (2, 4):
-        q, k, v = draw(Sizes(G=1, T=512 * pieces, S=512 * pieces), seeded(3), dtype=torch.float32)
-        with torch_form():
-            linear_attention(q, k, v, features=Elu(), causal=True)
-    few, many = made
-    assert few.results.keys() == many.results.keys() != set()
 
 
 @TANGENTS
