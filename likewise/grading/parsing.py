@@ -48,7 +48,7 @@ def cleaned(text: str) -> str:
     r"""The text of an answer without delimiters, with one spelling of what people write in several ways.
 
     >>> cleaned("$2**3 != 1e-3$.")
-    '2^3 \\neq 1\\cdot 10^{-3}'
+    '2^3 \\neq  1\\cdot 10^{-3}'
     """
     text = "".join(_plain_letter(each) for each in text).strip()
     for _ in range(4):
