@@ -37,6 +37,7 @@ BITS, ROOT_BITS = 128, 1024
 NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:/[0-9]+)?")
 RAY = re.compile(r"(?:([0-9]+)\*)?t(?:\^([0-9]+))?|([0-9]+)")
 STEPS = (2**12, 2**24, 2**48)  # values of t along a ray
+NEAR = (2**3, 2**5, 2**7)  # where a sum over an index has too many terms at those; a ratio has to double there
 GROWS, STAYS = 1.4, 8.0  # factors between them: a logarithm doubles, a power of t^(1/4) grows eightfold
 
 
@@ -185,11 +186,13 @@ def _escapes(claim: Claim, found: Finding) -> bool:
             ray[name] = (int(fixed), 0) if fixed else (int(factor or 1), int(exponent or 1))
     free = [size.name for size in claim.sizes if size.equation is None]
     full = {name: ray.get(name, (1, 0)) for name in free}
-    ratios = _along(claim, full)
+    ratios, factor = _along(claim, full), GROWS
+    if ratios is None:
+        ratios, factor = _along(claim, full, NEAR), 2.0
     if ratios is None:
         return False
     orders = ("O", "Omega") if claim.relation.order == "Theta" else (claim.relation.order,)
-    up, down = _grows(ratios, GROWS), _grows(_turned(ratios), GROWS)
+    up, down = _grows(ratios, factor), _grows(_turned(ratios), factor)
     return ("O" in orders and up) or ("Omega" in orders and down)
 
 
@@ -204,11 +207,11 @@ def _grows(ratios: list[Any], factor: float) -> bool:
     return all(bool(b > a * factor) for a, b in pairwise(ratios))
 
 
-def _along(claim: Claim, ray: Mapping[str, tuple[int, int]]) -> list[Any] | None:
+def _along(claim: Claim, ray: Mapping[str, tuple[int, int]], steps: tuple[int, ...] = STEPS) -> list[Any] | None:
     """|f|/|g| at three steps of a ray; None where the ray leaves the claim."""
     ctx.prec = BITS
     found = []
-    for t in STEPS:
+    for t in steps:
         try:
             value = judge.ratio(claim, {name: factor * t**exponent for name, (factor, exponent) in ray.items()})
         except (judge.Undefined, judge.Unclear, judge.Misfit, judge.Outside, judge.Turned, OverflowError):

@@ -61,7 +61,7 @@ def test_no_attack_gets_a_verdict_or_more_than_its_time() -> None:
     assert time.monotonic() - started < 3.0 * len(UNDECIDED)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_engines_open_import_and_compile_nothing_for_a_text() -> None:
     done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.strip().endswith("texts; []"), done.stdout

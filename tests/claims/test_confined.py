@@ -204,6 +204,7 @@ REASONS = {
     "forged_and_left": "not of the agreed form",
     "malformed_answer": "not of the agreed form",
 }
+HEAVY = ("growing_list", "endless_recursion")  # tens of seconds on a busy machine
 ENDLESS = ("infinite_loop", "sleep", "endless_recursion")
 IMPORTS = "import ctypes, os, resource, socket, subprocess, sys, threading, time\n"
 
@@ -238,7 +239,7 @@ def answered(name: str, body: str, folder: Path, relation: str = "succeeds", bud
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.full] * (name in HEAVY)) for name in ATTACKS])
 def test_hostile_code_does_no_harm_and_never_succeeds(name: str, hostile: Path, monkeypatch) -> None:
     monkeypatch.setenv("LIKEWISE_TEST_SECRET", "hush")
     # The pipe of the answer is the only one above standard error; a hostile program would find it.

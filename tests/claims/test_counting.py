@@ -303,7 +303,7 @@ HOSTILE = {
 
 @pytest.mark.full
 @pytest.mark.usefixtures("confined")
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", ["lie", *(pytest.param(name, marks=pytest.mark.full) for name in ("loop", "flood"))])
 def test_file_that_will_not_be_counted_ends_undecided(name: str, tmp_path: Path) -> None:
     body, reason = HOSTILE[name]
     (tmp_path / "net.py").write_text(f"import json, os, sys\ndef f(): return 0\n{body}\n")

@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from likewise.claims import check_claims
 from likewise.claims.documents import markdown_claims, markdown_parser, yaml_claims
 from tests.house import guards
@@ -36,6 +38,7 @@ def test_the_page_shows_the_verdicts_of_its_claims() -> None:
     assert [id for id, verdict in verdicts.items() if verdict.outcome != "passes"] == []
 
 
+@pytest.mark.full
 def test_program_on_the_page_is_counted_where_code_is_allowed(tmp_path: Path) -> None:
     [source] = [block for block in guards.python_blocks(PAGE) if block.startswith("# attend.py\n")]
     [line] = re.findall(r"^```console\n(.*)\n```$", PAGE, re.MULTILINE)

@@ -90,9 +90,10 @@ def test_a_shorter_argument_is_left_its_word(given: str, statement: str) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("budget", [1, pytest.param(5, marks=pytest.mark.full)])
 @pytest.mark.parametrize(("given", "statement"), FALSE)
-def test_what_fails_for_some_vector_is_not_proved(given: str, statement: str) -> None:
-    assert prove(parse(f"{given}\nassert: {statement}")) is None
+def test_what_fails_for_some_vector_is_not_proved(given: str, statement: str, budget: int) -> None:
+    assert prove(parse(f"{given}\nassert: {statement}\nbudget: {budget}")) is None
 
 
 @pytest.mark.slow

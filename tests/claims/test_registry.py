@@ -100,6 +100,7 @@ def test_a_program_of_ours_is_counted_in_a_worker_with_a_deadline(monkeypatch: p
     assert check(SOFTMAX).detail == "over its deadline (5 s)"
 
 
+@pytest.mark.full
 def test_a_broken_package_takes_nothing_else_away(tmp_path: Path, other_package: dict[str, str]) -> None:
     (tmp_path / "others.py").write_text("raise ImportError('no such luck')")
     [found] = checked(other_package, SOFTMAX)

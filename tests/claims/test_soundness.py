@@ -348,6 +348,13 @@ def test_powers_that_overflow_do_not_grow() -> None:
     assert decide(parse("sizes: N\nassert: 2^N + N^5 in Theta(2^N)")).verdict == "holds"
 
 
+@pytest.mark.parametrize(
+    ("order", "wanted"), [("O(N^2)", "refuted"), ("Omega(N^4)", "refuted"), ("Theta(N^3)", "holds")]
+)
+def test_the_judge_follows_a_sum_over_an_index_along_a_ray(order: str, wanted: str) -> None:
+    assert decide(parse(f"sizes: N\nassert: sum(i in 1..N, i^2) in {order}")).verdict == wanted
+
+
 def test_arrays_without_entries_prove_nothing() -> None:
     found = decide(parse("given: x in R^D\nassume: D == 1\nassert: pairs(x) == zeros(0)"))
     assert (found.verdict, found.grade) != ("inconclusive", "disagreement")

@@ -169,6 +169,7 @@ def test_every_worked_example_prints_its_line(example: Example) -> None:
     assert str(check(example.text + PATIENCE, id=example.id)) == example.line
 
 
+@pytest.mark.full
 def test_code_of_a_file_is_run_where_it_is_allowed(tmp_path: Path) -> None:
     (tmp_path / "mha_wide.py").write_text(WIDE)
     text = "given: x[2,5,16]\nassert: run(mha_wide.forward, x) succeeds" + PATIENCE
