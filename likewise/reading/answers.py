@@ -99,7 +99,7 @@ def read_answer(
     called = heads(said)
     roles = {each.line: each.role for each in corrections if each.role}
     said = [replace(parsed(each, called), **_corrected(each, roles)) for each in said]
-    scope = scope_of(said, corrections)
+    scope = scope_of(said, called, corrections)
     made = [_statement(each, scope, said, spoken) for each in said]
     places = tuple((heard[place].line, heard[place].column, reason) for place, reason in unread.items())
     return Answer(spoken, tuple(made), len(found), places, parts_of(text, spoken))

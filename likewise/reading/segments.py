@@ -162,8 +162,8 @@ def _stops(prose: str, text: str, covered: list[tuple[int, int]]) -> list[int]:
 def _chapters(text: str, turns: tuple[Turn, ...], fenced: list[tuple[int, int]], starts: list[int]) -> list[int]:
     """The chapter of every line, from 1: in each turn the highest level of headings that occurs more than once.
 
-    What stands alone above is a title, unless it names one problem. Deeper headings, steps and lettered parts go on with
-    the same names.
+    What stands alone above is a title, unless it names one problem. Deeper headings, steps and lettered parts go on
+    with the same names.
     """
     levels = {}
     for token in _blocks_only().parse(text):
