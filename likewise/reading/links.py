@@ -314,7 +314,7 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
     assumptions += [f"{name} != 0" for name in sorted(draft.divisors) if draft.given.get(name) == "in R"]
     assumptions += _about_sizes(said, scope, draft)
     assumptions = list(dict.fromkeys([*assumptions, *draft.assumed, *firm]))
-    if one == other:
+    if one == other or text in firm:
         return Reading(
             place + 1, (_claim(draft, text, assumptions),), trivial=True, bindings=tuple(draft.bindings.values())
         )

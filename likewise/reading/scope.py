@@ -162,7 +162,9 @@ class Scope:
         return [
             each
             for each in self.conditions
-            if each.names & wanted and each.turn == at.formula.turn and each.section == at.formula.section
+            if each.names & wanted
+            and (each.turn, each.section) == (at.formula.turn, at.formula.section)
+            and _sees(each.turn, each.chapter, at)
         ]
 
     def visible(self, at: Said) -> list[Condition]:
@@ -531,19 +533,17 @@ def _space(side: Sequence[Token]) -> tuple[str, ...] | None:
 
 
 def _interval(side: Sequence[Token]) -> str:
-    """`in [0, 1]` for an interval with both ends."""
-    side = (
-        list(side[0].inner[0])
-        if len(side) == 1 and side[0].kind == "group" and side[0].text == "["
-        else list(side[1:-1])
-        if len(side) > 2 and side[0].text == "[" and side[-1].text == "]"
-        else []
-    )
+    """`in [0, 1]` or `in (0, 1)` for an interval between two numbers."""
+    if len(side) == 1 and side[0].kind == "group" and side[0].text == "[":
+        side = [Token("sign", "["), *side[0].inner[0], Token("sign", "]")]
+    ends = "".join(token.text for token in (side[0], side[-1])) if len(side) > 2 else ""
+    if ends not in ("[]", "()"):
+        return ""
     try:
-        ends = [value(Parser(part).side()) for part in _split_commas(side)]
+        bounds = [value(Parser(part).side()) for part in _split_commas(side[1:-1])]
     except Unread:
         return ""
-    return f"in [{ends[0]}, {ends[1]}]" if len(ends) == 2 and None not in ends else ""
+    return f"in {ends[0]}{bounds[0]}, {bounds[1]}{ends[1]}" if len(bounds) == 2 and None not in bounds else ""
 
 
 def _bind_law(
@@ -573,6 +573,9 @@ def _bind_law(
                 law = (Parser(parts[0]).side(), Parser(parts[1]).side())
             except Unread:
                 law = None
+    for part in law[1].walk() if law else ():
+        if part.kind == "index" and part.text == "I" and part.parts[1].kind == "name":
+            scope.sizes[part.parts[1].text] += 1
     for name in names:
         if law is None:
             scope.add(Binding(name, "no law", *place))

@@ -133,7 +133,8 @@ class Writer:
     def _add(self, node: Node) -> tuple[str, Type]:
         (left, one), (right, other) = map(self.text, node.parts)
         if one != other:
-            if self.shifted and {len(one), len(other)} == {0, 2}:
+            entry = self.running and self.running in free_index(node.parts[0] if one else node.parts[1])
+            if (self.shifted or entry) and {len(one), len(other)} == {0, 2}:
                 return f"({left} {node.kind} {right})", one or other
             if {len(one), len(other)} == {0, 2} and not self.running:
                 raise Unread("a number added to a vector")
@@ -384,6 +385,9 @@ class Writer:
             text, kind = self.text(function)
         finally:
             self.running = before
+        unknown = {part.text for part in function.walk() if part.kind == "name"} & self.draft.free - {name.text}
+        if (function.kind == "name" and text in self.draft.given) or any(each.isupper() for each in unknown):
+            raise Unread("a derivative of a name that nothing defines")
         if kind and (self.running or kind[0] != "col" or over[:1] != ("col",)):
             raise Unread("a derivative of a vector")
         return f"grad({text}, {by})", ("mat", kind[1], over[1]) if kind else over
@@ -610,7 +614,14 @@ class Writer:
                 self.draft.sizes[size] = None
         key = self.safe(name)
         if not binding.dims:
-            self.draft.given[key] = binding.text if binding.text.startswith("in [") else "in R"
+            open_ = binding.text.startswith("in (")
+            text = f"in [{binding.text[4:-1]}]" if open_ else binding.text
+            self.draft.given[key] = text if text.startswith("in [") else "in R"
+            if open_:
+                low, high = binding.text[4:-1].split(", ")
+                self.draft.assumed += [
+                    each for each in (f"{key} > {low}", f"{key} < {high}") if each not in self.draft.assumed
+                ]
             return key, NUMBER
         if len(binding.dims) == 1:
             self.draft.given[key] = f"in R^{binding.dims[0]}"

@@ -68,6 +68,11 @@ def test_what_may_be_true_is_not_refuted(text: str, why: str) -> None:
     assert "refuted" not in [each.verdict for each in check_answer(text).statements], why
 
 
+def test_a_loss_that_nothing_defines_has_no_derivative() -> None:
+    text = r"Let $w \in \mathbb{R}^d$. Then $\nabla_w L = 0$, and $\nabla_w (L + \|w\|^2) = 2w$."
+    assert [each.verdict for each in check_answer(text).statements] == [None, None, None]
+
+
 def test_two_indices_are_a_matrix_and_a_wrong_sign_is_found() -> None:
     found = check_answer(SOFTMAX + r"$\frac{\partial p_i}{\partial z_j} = p_i(\delta_{ij} + p_j)$.").statements[-1]
     assert (found.verdict, found.claim.splitlines()[-1]) == (
