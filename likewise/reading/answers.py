@@ -6,6 +6,7 @@ left out. Everything else that is not proved is inconclusive, with the reason.
 
 import math
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -99,7 +100,7 @@ def read_answer(
     called = heads(said)
     roles = {each.line: each.role for each in corrections if each.role}
     said = [replace(parsed(each, called), **_corrected(each, roles)) for each in said]
-    scope = scope_of(said, corrections)
+    scope = scope_of(said, called, corrections)
     made = [_statement(each, scope, said, spoken) for each in said]
     places = tuple((heard[place].line, heard[place].column, reason) for place, reason in unread.items())
     return Answer(spoken, tuple(made), len(found), places, parts_of(text, spoken))
@@ -138,13 +139,22 @@ def check_answers(
 ) -> list[Answer]:
     """Decide the statements of several answers at once; equal claims are asked about once."""
     read = [reading for answer in answers for statement in answer.statements for reading in statement.readings]
-    texts = dict.fromkeys(claim for reading in read for claim in (*reading.claims, *reading.also))
+    texts = dict.fromkeys(claim for reading in read for claim in reading.claims)
     plain = dict.fromkeys(claim for reading in read if reading.plain for claim in reading.claims)
     verdicts = {claim: verdict for claim in plain if (verdict := numbers(claim, budget)) is not None}
-    asked = [claim for claim in texts if claim not in verdicts]
-    stated = [Stated(f"r{number}", claim) for number, claim in enumerate(asked)]
-    found = check_claims(stated, seed=seed, budget=budget, progress=progress, seconds=seconds, gone=gone)
-    verdicts |= dict(zip(asked, found, strict=True))
+    until = time.monotonic() + seconds
+    for _ in range(2):
+        asked = [claim for claim in texts if claim not in verdicts]
+        stated = [Stated(f"r{number}", claim) for number, claim in enumerate(asked)]
+        left = max(0.0, until - time.monotonic())
+        found = check_claims(stated, seed=seed, budget=budget, progress=progress, seconds=left, gone=gone)
+        verdicts |= dict(zip(asked, found, strict=True))
+        texts = dict.fromkeys(  # what would be refuted is asked again under conditions that may be meant
+            claim
+            for reading in read
+            if reading.also and not reading.open and all(verdicts[each].verdict == "refuted" for each in reading.claims)
+            for claim in reading.also
+        )
     return [
         replace(answer, statements=related([_judged(each, verdicts) for each in answer.statements]))
         for answer in answers
@@ -243,7 +253,11 @@ def _judged(statement: Statement, verdicts: dict[str, Verdict]) -> Statement:
     if not asked:
         return statement
     links = [
-        _link(reading, *([verdicts[claim] for claim in claims] for claims in (reading.claims, reading.also)))
+        _link(
+            reading,
+            [verdicts[claim] for claim in reading.claims],
+            [verdicts[claim] for claim in reading.also if claim in verdicts],
+        )
         for reading in asked
     ]
     worst = next(

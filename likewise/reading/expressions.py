@@ -22,7 +22,7 @@ CLOSING = {"(": ")", "[": "]", "{": "}", "‖": "‖", "|": "|", "⌊": "⌋", "
 @dataclass(frozen=True, slots=True)
 class Node:
     """kind: number, name, call, +, -, neg, product, /, ^, transpose, norm, abs, index, sum, prod, E, Var, vector,
-    matrix, order, !, choose, %, floor, ceil or unit. `text` is a name or number, `joined` the signs of a product.
+    matrix, order, grad, !, choose, %, floor, ceil or unit. `text` is a name or number, `joined` the signs of a product.
     """
 
     kind: str
@@ -186,7 +186,7 @@ class Parser:
         if token.kind in ("number", "name", "group", "matrix", "boxed", "word"):
             return True
         if token.kind == "macro":
-            return token.text in ("frac", "sqrt", "binom", "sum", "prod", "pi")
+            return token.text in ("frac", "sqrt", "binom", "sum", "prod", "pi", "nabla")
         return (
             token.kind == "sign"
             and token.text in ("(", "[", "{", "‖", "|", "⌊", "⌈", "⟨", "$")
@@ -197,6 +197,8 @@ class Parser:
 
     def factor(self) -> Node:
         node = self.primary()
+        if node.kind == "grad" and node.parts[0].kind == "nothing":
+            node = self.applied(node)
         while (token := self.peek()) is not None:
             if self.at("^"):
                 self.take()
@@ -387,7 +389,7 @@ class Parser:
             node = self.indexed(node)
         if self.at("(") and node.kind in ("name", "index"):
             flat = _flat_name(node)
-            if flat in self.called or name in HEADS or self.several():
+            if flat in self.called or base_of(flat) in self.called or name in HEADS or self.several():
                 return self.call(flat)
         return node
 
@@ -419,6 +421,9 @@ class Parser:
     def elementary(self, name: str) -> Node:
         function = ELEMENTARY[name]
         base = power = None
+        while self.at("'"):
+            self.take()
+            function += "_prime"
         while self.at("_", "^"):
             if self.take().text == "_":
                 base = Parser(self.script(), self.called).side()
@@ -436,6 +441,8 @@ class Parser:
                 raise Unread(f"{name} without an argument")
             arguments = [self.tight()]
         if base is not None:
+            if function in ("max", "min") and base.kind == "name" and len(arguments) == 1 and power is None:
+                return Node(f"{function} over", (base, number("1"), Node("all"), arguments[0]))
             if function != "log":
                 raise Unread(f"{name} with a lower index")
             node = Node("/", (Node("call", tuple(arguments), "log"), Node("call", (base,), "log")))
@@ -463,6 +470,13 @@ class Parser:
         return Node(kind, (Parser(self.until(CLOSING[self.take().text]), self.called).side(),))
 
     def macro(self, token: Token) -> Node:
+        if token.text == "nabla":
+            if not self.at("_"):
+                raise Unread("a gradient by an unnamed variable")
+            self.take()
+            return Node("grad", (Node("nothing"), Parser(self.script(), self.called).side()))
+        if token.text == "frac" and (found := self.derivative(*token.inner)) is not None:
+            return found
         if token.text == "frac":
             above, below = (Parser(each, self.called).side() for each in token.inner)
             return Node("/", (above, below))
@@ -482,6 +496,25 @@ class Parser:
             return self.repeated(token.text)
         raise Unread(f"not read: {_shown(token)}")
 
+    def derivative(self, above: Sequence[Token], below: Sequence[Token]) -> Node | None:
+        r"""`\frac{\partial f}{\partial x}`, or `\frac{df}{dx}`, whose d may also be a size: `text` says so."""
+        sign = below[0] if below else Token("other", "")
+        if not above or above[0].text != sign.text or len(below) < 2 or sign.text not in ("partial", "d"):
+            return None
+        if sign.text == "d" and (len(below) != 2 or below[1].kind != "name" or self.at("_", "^")):
+            return None
+        if any(token.kind == "sign" and token.text == "^" for token in (*above[1:2], *below)):
+            raise Unread("a higher derivative")
+        inside = Parser(above[1:], self.called).side() if above[1:] else Node("nothing")
+        return Node("grad", (inside, Parser(below[1:], self.called).side()), "d" if sign.text == "d" else "")
+
+    def applied(self, node: Node) -> Node:
+        """The operator d/dx or nabla before what it acts on."""
+        token = self.peek()
+        if token is None or not self.starts(token):
+            raise Unread("a derivative of nothing")
+        return Node("grad", (self.factor(), node.parts[1]), node.text)
+
     def repeated(self, kind: str) -> Node:
         low: list[Token] = []
         high: list[Token] = []
@@ -491,6 +524,8 @@ class Parser:
             else:
                 high = self.script()
         relations = [place for place, each in enumerate(low) if each.kind == "relation"]
+        if not high and len(low) == 1 and low[0].kind == "name":  # over all entries
+            return Node(kind, (Node("name", text=low[0].text), number("1"), Node("all"), self.term()))
         if not high or len(relations) != 1 or low[relations[0]].text != "==" or relations[0] != 1:
             return Node("series", (self.term(),))
         first = Parser(low[2:], self.called).side()
@@ -544,6 +579,13 @@ class Parser:
             self.take()
             return Node("floor" if token.text == "⌊" else "ceil", (Parser(inside, self.called).side(),))
         raise Unread(f"not read: {token.text}")
+
+
+def base_of(name: str) -> str:
+    """The function whose derivative `f'` or `f''` is, or the name itself."""
+    while name.endswith("_prime"):
+        name = name.removesuffix("_prime")
+    return name
 
 
 def _product(factors: list[Node], joined: list[str]) -> Node:

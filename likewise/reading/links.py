@@ -4,6 +4,7 @@ A link with two possible readings (a printed decimal that is rounded or cut, 3 1
 cent) becomes several claims; they must agree.
 """
 
+import copy
 import math
 import re
 from collections.abc import Sequence
@@ -282,7 +283,14 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
     known = {part for part in letters if scope.bindings.get(part)}
     if len(letters) == 1 and not known:
         writer.running = next(iter(letters))
-    (one, kind), (other, second) = writer.text(left), writer.text(right)
+    if len(letters) == 2 and not known:
+        rows, columns = dict.fromkeys(
+            letter for side in (left, right) for letter in _in_order(side) if letter in letters
+        )
+        one, other = writer.grid(left, rows, columns), writer.grid(right, rows, columns)
+        kind = second = ("mat",)
+    else:
+        (one, kind), (other, second) = writer.text(left), writer.text(right)
     if not writer.draft.bindings and not kind and not second:
         if relation not in ("==", ":=", "approx"):
             raise Unread(CONDITION)
@@ -305,8 +313,8 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
     assumptions = ["sigma > 0"] if draft.given.get("sigma") == "in R" else []
     assumptions += [f"{name} != 0" for name in sorted(draft.divisors) if draft.given.get(name) == "in R"]
     assumptions += _about_sizes(said, scope, draft)
-    assumptions = list(dict.fromkeys([*assumptions, *firm]))
-    if one == other:
+    assumptions = list(dict.fromkeys([*assumptions, *draft.assumed, *firm]))
+    if one == other or text in firm:
         return Reading(
             place + 1, (_claim(draft, text, assumptions),), trivial=True, bindings=tuple(draft.bindings.values())
         )
@@ -325,7 +333,7 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
         place + 1,
         tuple(_claim(draft, each, assumptions) for each in texts),
         bindings=tuple(draft.bindings.values()),
-        also=(_claim(draft, text, [*assumptions, *loose]),) if loose else (),
+        also=(_claim(writer.draft, text, [*assumptions, *loose]),) if loose else (),
         open=tuple(reasons),
         notes=tuple(draft.notes),
     )
@@ -350,9 +358,26 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
         name for binding in functions if binding.node is not None for name in binding.node.names
     } - ELEMENTARY.keys()
     vectors = any("R^" in kind or "I(" in kind for kind in draft.given.values())
-    reasons = [f"nothing binds {name}" for name in sorted(draft.free) if not (vectors and name in bodies)]
-    reasons += [  # wherever it stands: a bandwidth that is set in another turn is still set
-        f"the condition in line {each.line} was left out" for each in scope.visible(said) if each.names & draft.free
+    reasons = [
+        f"nothing binds {name}"
+        for name in sorted(draft.free)
+        if not (vectors and name in bodies)
+        and not any(
+            binding.law and name in binding.law[0].names | binding.law[1].names for binding in draft.bindings.values()
+        )
+        and not _any_number(name, said, scope, draft, left, right)
+    ]
+    reasons += draft.unsure
+    reasons += [
+        f"{name} is the unknown of an equation"
+        for name in sorted(draft.bindings)
+        if (said.formula.turn, name) in scope.solved and draft.given.get(name) == "in R"
+    ]
+    near = {each.number for each in scope.about(draft.free, said)}
+    reasons += [  # a bandwidth that is set in another turn or section is still set
+        f"the condition in line {each.line} was left out"
+        for each in scope.visible(said)
+        if each.names & draft.free and each.number not in near
     ][:1]
     reasons += [
         f"{binding.name} is a result of line {binding.line}"
@@ -383,6 +408,29 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
     return list(dict.fromkeys(reasons))
 
 
+SOLVES = re.compile(
+    r"\b(?:solv\w+|roots?|equations?|intersect\w*|unknown|stationary|critical|minimi\w+|maximi\w+)\b", re.I
+)
+
+
+def _any_number(name: str, said: Said, scope: Scope, draft: Draft, left: Node, right: Node) -> bool:
+    """Whether a name that nothing declares is the argument of a function: what is said holds for every value.
+
+    Not where an equation is solved: a side without a name, a value for the name elsewhere, or the words that say so.
+    """
+    if name not in draft.varied or left.closed or right.closed or (said.formula.turn, name) in scope.solved:
+        return False
+    set_ = any(
+        each.turn == said.formula.turn and each.kind in ("value", "removed") for each in scope.bindings.get(name, ())
+    )
+    return not set_ and not SOLVES.search(said.formula.earlier + said.formula.before)
+
+
+def _in_order(node: Node) -> list[str]:
+    """Index letters in the order in which they are written."""
+    return [part.text for each in node.walk() if each.kind == "index" for part in each.parts[1:] if part.kind == "name"]
+
+
 def _conditions(
     said: Said, scope: Scope, writer: Writer, left: Node, right: Node
 ) -> tuple[list[str], list[str], list[str]]:
@@ -391,17 +439,19 @@ def _conditions(
     Assumed are those of the same sentence, and those that are said to last. Of others nobody knows how far they reach.
     """
     draft = writer.draft
-    bodies = {
-        name for each in draft.bindings.values() if each.kind == "function" and each.node for name in each.node.names
-    }
-    own = (left.names | right.names | bodies) - ELEMENTARY.keys()
+    nodes = [node for each in draft.bindings.values() for node in (each.node, *(each.law or ())) if node is not None]
+    own = {name for node in (left, right, *nodes) for name in node.names} - ELEMENTARY.keys()
+    own |= draft.given.keys() | draft.definitions.keys()
     vectors = any("R^" in kind or "I(" in kind for kind in draft.given.values())
     fixed = set(draft.definitions)
+    used = {said.number, *(binding.number for binding in draft.bindings.values())}
     firm: list[str] = []
     loose: list[str] = []
     reasons = []
-    for condition in scope.about(own, said):
-        if condition.number == said.number or condition.names <= fixed | set(scope.sizes) | scope.counts:
+    for condition in sorted(scope.about(own, said), key=lambda each: not each.reaches(said)):
+        if condition.opens and condition.number > said.number and condition.sentence != said.formula.sentence:
+            continue  # "With x = 1 we get ..", further on
+        if condition.number in used or condition.names <= fixed | set(scope.sizes) | scope.counts:
             continue
         if vectors and not _restricts(condition, own):
             continue
@@ -409,18 +459,21 @@ def _conditions(
             continue  # among the assumptions, or about other sizes
         if condition.names & own <= fixed:
             continue
-        near = condition.sentence == said.formula.sentence or condition.lasting
+        if not condition.reaches(said) and writer.draft is draft:
+            writer.draft = copy.deepcopy(draft)  # what may be meant is not shown in the claim
         try:
             texts = _assumed(condition, writer)
         except Unread:
             reasons.append(f"the condition in line {condition.line} was left out")
             continue
-        (firm if near and condition.role == "condition" else loose).extend(texts)
-        if near and condition.role == "condition":
+        if condition.reaches(said):
+            firm += texts
             place = (condition.number, condition.line, condition.section, condition.turn)
             draft.bindings[f"condition {condition.number}"] = Binding(
                 "condition", "condition", *place, text="; ".join(texts)
             )
+        else:
+            loose += texts
     return firm, loose, reasons
 
 
@@ -470,7 +523,11 @@ def _only(function: Binding, scope: Scope) -> bool:
     """Whether a function of numbers is defined once, by an expression of all its parameters."""
     assert function.node is not None
     bound = [each for each in scope.bindings[function.name] if each.kind in ("function", "no function")]
-    return function.stated and len(bound) == 1 and set(function.parameters) <= function.node.names
+    return (
+        (function.stated or len(function.name) > 1)
+        and len(bound) == 1
+        and set(function.parameters) <= function.node.names
+    )
 
 
 POINTS = (Fraction(7, 5), Fraction(11, 3), Fraction(13, 7), Fraction(17, 9), Fraction(23, 11), Fraction(29, 13))

@@ -6,17 +6,20 @@ section, a hypothesis or a line that cannot be read takes the older binding away
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
 from likewise.reading.corrections import Correction
-from likewise.reading.expressions import ELEMENTARY, Node, Parser, features, value
+from likewise.reading.expressions import ELEMENTARY, Node, Parser, base_of, features, value
 from likewise.reading.latex import Token, Unread
 from likewise.reading.statements import Said, head_of
 
+FORMULA = re.compile(r"\$[^$]*\$|\\\(.*?\\\)", re.DOTALL)
 SETS = re.compile(r"\b(?:let|define|denote|put)\b\W*(?:[\w-]+\W+){0,4}$", re.I)
+INDEPENDENT = re.compile(r"independ|i\.?\s?i\.?\s?d\b", re.I)
+OPENING = re.compile(r"\W*(?:\d+\.\s+)?(?:with|if|for|when|under|using|setting|in case)\b", re.I)
 LASTING = re.compile(r"\b(?:assum\w+|suppose|given|let|throughout)\b", re.I)
 SIZES = {"N", "D", "M", "R", "d", "n", "m", "O", "Theta", "Omega", "E", "Var", "Cov"}  # never functions of one answer
 INDICES = {"i", "j", "l", "m", "t", "s", "n", "k"}
@@ -57,8 +60,13 @@ class Condition:
     sentence: int = 0
     role: str = ""
     lasting: bool = False  # "assume ..": it holds from there on, not in its sentence alone
+    opens: bool = False  # "With .. we get": its sentence begins with it
     relations: tuple[str, ...] = ()
     nodes: tuple[Node, ...] = ()  # nothing if it could not be read
+
+    def reaches(self, at: Said) -> bool:
+        """Whether it surely belongs to a statement: it stands in the same sentence, or is said to last."""
+        return self.role == "condition" and (self.lasting or self.sentence == at.formula.sentence)
 
     @property
     def relation(self) -> str:
@@ -97,6 +105,8 @@ class Scope:
     facts: list[Fact] = field(default_factory=list)
     vectors: dict[str, set[tuple[int, int]]] = field(default_factory=dict)  # used as vectors: turns and chapters
     sizes: Counter[str] = field(default_factory=Counter)  # names used as sizes, and how often
+    called: frozenset[str] = frozenset()  # names of functions that the text defines somewhere
+    solved: set[tuple[int, str]] = field(default_factory=set)  # turns and names of equations in one unknown
     programs: dict[int, str] = field(default_factory=dict)  # by lines, as a person says
     counts: set[str] = field(default_factory=set)  # names of how many features a list with dots has
     rows: set[str] = field(default_factory=set)  # names that such a list numbers: w of w_1, ..., w_R
@@ -152,7 +162,9 @@ class Scope:
         return [
             each
             for each in self.conditions
-            if each.names & wanted and each.turn == at.formula.turn and each.section == at.formula.section
+            if each.names & wanted
+            and (each.turn, each.section) == (at.formula.turn, at.formula.section)
+            and _sees(each.turn, each.chapter, at)
         ]
 
     def visible(self, at: Said) -> list[Condition]:
@@ -170,8 +182,11 @@ def _sees(turn: int, chapter: int, at: Said) -> bool:
 
 
 def heads(said: Sequence[Said]) -> set[str]:
-    """Names that are functions somewhere: the left side of an equation is the name with plain parameters."""
-    found = set()
+    """Names that are functions somewhere: the left side of an equation is the name with plain parameters.
+
+    Not tanh, which everybody knows, nor f' beside f, unless the text sets it: what is said of them can be false.
+    """
+    found, set_ = set(), set()
     for each in said:
         if each.relations[:1] in (("==",), (":=",), ("approx",)) and (head := head_of(each.sides[0])):
             name, parameters = head
@@ -181,12 +196,16 @@ def heads(said: Sequence[Said]) -> set[str]:
                 and (len(parameters) > 1 or len(name) > 1 or name not in "abcdknmxyztuvw")
             ):
                 found.add(name)
-    return found
+            if _sets(each):
+                set_.add(name)
+    known = found | set(ELEMENTARY.values())
+    derived = {name for name in found - set_ if name.endswith("_prime") and base_of(name) in known}
+    return found - derived - set(ELEMENTARY.values())
 
 
-def scope_of(said: Sequence[Said], corrections: Sequence[Correction] = ()) -> Scope:
+def scope_of(said: Sequence[Said], called: Collection[str], corrections: Sequence[Correction] = ()) -> Scope:
     """The first pass: what every statement binds; a person's corrections overrule it."""
-    scope = Scope(programs={each.line: each.program for each in corrections if each.program})
+    scope = Scope(programs={each.line: each.program for each in corrections if each.program}, called=frozenset(called))
     for each in said:
         for node in each.nodes:
             if isinstance(node, Node):
@@ -302,6 +321,9 @@ def _bind(each: Said, scope: Scope) -> None:
     if relation == "in":
         names = _names(each.sides[0])
         dims = _space(each.sides[1])
+        if names and (interval := _interval(each.sides[1])):
+            for name in names:
+                scope.add(Binding(name, "type", *place, text=interval))
         for name in names or ():
             if dims is not None:
                 scope.add(
@@ -314,14 +336,17 @@ def _bind(each: Said, scope: Scope) -> None:
     if relation == "sim":
         names = _names(each.sides[0])
         if names and any(token.text == "(" for token in each.sides[1]):
-            _bind_law(names, each.sides[1], place, scope)
+            independent = INDEPENDENT.search(each.formula.before[-80:] + " " + each.formula.after[:60])
+            _bind_law(names, each.sides[1], place, scope, "independent entries" if independent else "law")
         else:  # D' ~ D: about the same size
             _condition(each, place, scope)
         return
     if relation not in ("==", ":=", "approx"):
         _condition(each, place, scope)
         return
+    _unknowns(each, scope)
     head = head_of(each.sides[0])
+    head = head if head and head[0] in scope.called else None
     right = each.nodes[1] if len(each.nodes) > 1 else None
     first = each.nodes[0]
     if head and isinstance(first, Node) and first.kind == "call" and relation != "approx":
@@ -366,6 +391,17 @@ def _bind(each: Said, scope: Scope) -> None:
     _condition(each, place, scope)
 
 
+def _unknowns(each: Said, scope: Scope) -> None:
+    """Keep the name of an equation in one unknown, `f(x) = 0` or `x^2 = 9`: the name is not any number there."""
+    for one, other in pairwise(each.nodes):
+        if isinstance(one, Node) and isinstance(other, Node) and one.closed != other.closed:
+            parts = [*one.walk(), *other.walk()]
+            names = {part.text for part in parts if part.kind == "name"}
+            called = any(part.kind in ("call", "norm", "grad", "transpose", "E", "Var") for part in parts)
+            if len(names) == 1 and (not called or value(one) == 0 or value(other) == 0):
+                scope.solved.add((each.formula.turn, names.pop()))
+
+
 def _own_entries(name: str, node: Node) -> str:
     """The size D, if a side is `[x_1, ..., x_D]` for the name x."""
     node = node.parts[0] if node.kind == "transpose" else node
@@ -384,7 +420,8 @@ def _lists(node: Node) -> bool:
 
 def _sets(each: Said) -> bool:
     """Whether the words just before set a name: "let a = 3", "define f(x) = ..."."""
-    return ":=" in each.relations or bool(SETS.search(each.formula.before))
+    before = FORMULA.sub("x", each.formula.before)
+    return ":=" in each.relations or bool(SETS.search(before))
 
 
 def _condition(each: Said, place: tuple[int, int, int, int, int], scope: Scope) -> None:
@@ -402,7 +439,8 @@ def _condition(each: Said, place: tuple[int, int, int, int, int], scope: Scope) 
         return
     nodes = tuple(node for node in each.nodes if isinstance(node, Node))
     names = frozenset((each.names | _letters(each.sides)) - ELEMENTARY.keys())
-    told = (each.formula.sentence, each.role, bool(LASTING.search(each.formula.before)), each.relations)
+    before = each.formula.before
+    told = (each.formula.sentence, each.role, bool(LASTING.search(before)), bool(OPENING.match(before)), each.relations)
     scope.conditions.append(Condition(names, *place, *told, nodes if len(nodes) == len(each.nodes) else ()))
 
 
@@ -494,7 +532,23 @@ def _space(side: Sequence[Token]) -> tuple[str, ...] | None:
     return tuple(dims)
 
 
-def _bind_law(names: list[str], side: Sequence[Token], place: tuple[int, int, int, int, int], scope: Scope) -> None:
+def _interval(side: Sequence[Token]) -> str:
+    """`in [0, 1]` or `in (0, 1)` for an interval between two numbers."""
+    if len(side) == 1 and side[0].kind == "group" and side[0].text == "[":
+        side = [Token("sign", "["), *side[0].inner[0], Token("sign", "]")]
+    ends = "".join(token.text for token in (side[0], side[-1])) if len(side) > 2 else ""
+    if ends not in ("[]", "()"):
+        return ""
+    try:
+        bounds = [value(Parser(part).side()) for part in _split_commas(side[1:-1])]
+    except Unread:
+        return ""
+    return f"in {ends[0]}{bounds[0]}, {bounds[1]}{ends[1]}" if len(bounds) == 2 and None not in bounds else ""
+
+
+def _bind_law(
+    names: list[str], side: Sequence[Token], place: tuple[int, int, int, int, int], scope: Scope, text: str = "law"
+) -> None:
     side = list(side)
     law = None
     if len(side) > 3 and side[0].text == "N" and side[1].text == "(":
@@ -519,11 +573,14 @@ def _bind_law(names: list[str], side: Sequence[Token], place: tuple[int, int, in
                 law = (Parser(parts[0]).side(), Parser(parts[1]).side())
             except Unread:
                 law = None
+    for part in law[1].walk() if law else ():
+        if part.kind == "index" and part.text == "I" and part.parts[1].kind == "name":
+            scope.sizes[part.parts[1].text] += 1
     for name in names:
         if law is None:
             scope.add(Binding(name, "no law", *place))
         else:
-            scope.add(Binding(name, "law", *place, law=law, text="law"))
+            scope.add(Binding(name, "law", *place, law=law, text=text))
 
 
 def small_whole(node: Node, most: int = 60) -> int | None:

@@ -36,6 +36,7 @@ HEADING = re.compile(
     r"\s*(?:#{1,6}\s|\**\s*(?:Part|Problem|Question|Solution|Case|Answer|Exercise|Q\d|Method|Approach|Option)\b"
     r"|\**\(?[a-z0-9ivx]{1,4}\)\s)",
 )
+BOLD = re.compile(r"\*\*[^*\n]{2,60}[.:]?\*\*(?:\s|$)")  # a heading on a line of its own, or before its text
 PROBLEM = re.compile(r"\b(?:Solution|Answer|Problem|Question|Part|Exercise)\b|\bQ\d")
 CHAPTER = re.compile(r"\s*\**\s*(?:Problem|Question|Exercise|Q)\s*\d")
 CORRECTION = re.compile(
@@ -162,8 +163,8 @@ def _stops(prose: str, text: str, covered: list[tuple[int, int]]) -> list[int]:
 def _chapters(text: str, turns: tuple[Turn, ...], fenced: list[tuple[int, int]], starts: list[int]) -> list[int]:
     """The chapter of every line, from 1: in each turn the highest level of headings that occurs more than once.
 
-    What stands alone above is a title, unless it names one problem. Deeper headings, steps and lettered parts keep
-    the same names.
+    What stands alone above is a title, unless it names one problem. Deeper headings, steps and lettered parts go on
+    with the same names.
     """
     levels = {}
     for token in _blocks_only().parse(text):
@@ -174,6 +175,8 @@ def _chapters(text: str, turns: tuple[Turn, ...], fenced: list[tuple[int, int]],
         code = any(first <= starts[number - 1] < last for first, last in fenced)
         if number not in levels and not code and len(line) < 200 and CHAPTER.match(line):
             levels[number] = 0
+        elif number not in levels and not code and BOLD.match(line):
+            levels[number] = 7
     found = [0] * (len(starts) + 1)
     chapter = 0
     for turn in turns or (Turn("unknown", 1, len(starts)),):

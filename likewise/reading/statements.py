@@ -28,7 +28,9 @@ DENIED = re.compile(
     re.I,
 )
 DOUBT = re.compile(r"\W{0,6}(?:wait|hmm|no,|oops|but wait|actually|hold on|however|but)\b", re.I)
-DEFINING = re.compile(r"\b(let|put|define|defines|defined|denote|denoted|set|setting|call|write|introduce)\b", re.I)
+DEFINING = re.compile(
+    r"\b(let|put|define|defines|defined|denote|denoted|set|setting|call|write|introduce|consider)\b", re.I
+)
 GIVEN = re.compile(
     r"\b(given|where|assume|assuming|suppose|with|under|such that|since we have|recall|known|satisfy\w*|"
     r"(?:that|which) satisfies|subject to|for|if|when|because|let|put|define|denote|set|using|assumption)\b"

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from likewise.reading.expressions import Node, features, number, rewritten, value
+from likewise.reading.expressions import Node, base_of, features, number, rewritten, value
 from likewise.reading.latex import Unread
-from likewise.reading.scope import INDICES, Binding, Scope, small_whole
+from likewise.reading.scope import INDICES, Binding, Condition, Scope, small_whole
 from likewise.reading.statements import Said
 
 Type = tuple[str, ...]  # () a number; (col, n), (row, n), (mat, n, m)
@@ -52,7 +52,8 @@ RESERVED |= {
 }
 RESERVED |= {"dot", "norm", "ones", "zeros", "choose", "sign", "floor", "grad", "pi", "sigmoid", "tanh", "erf", "round"}
 SIZES_ALLOWED = {"N", "R", "O", "P", "E"}
-FUNCTIONS = {"exp", "log", "sin", "cos", "relu", "softmax", "sqrt", "max", "min", "tr", "vec"}
+FUNCTIONS = {"exp", "log", "sin", "cos", "relu", "softmax", "sqrt", "max", "min", "tr", "vec", "tanh", "sigmoid"}
+NETWORKS = {"tanh", "sigmoid", "softmax", "relu"}  # an equation about these is for every argument
 GREATEST_FACTORIAL = 25
 
 
@@ -68,6 +69,11 @@ class Draft:
     inferred: set[str] = field(default_factory=set)  # vectors by the way they are used
     random: bool = False
     divisors: set[str] = field(default_factory=set)  # names that something is divided by
+    assumed: list[str] = field(default_factory=list)  # where a derivative is taken
+    varied: set[str] = field(
+        default_factory=set
+    )  # arguments of functions and names that something is differentiated by
+    unsure: list[str] = field(default_factory=list)  # conventions that the text does not state
     notes: list[str] = field(default_factory=list)
 
 
@@ -86,6 +92,8 @@ class Writer:
         self.here = False  # whether the turn itself says so
         self.summed = 0  # sums over random features so far, of which one stands for all
         self.values: dict[str, Node] = {}
+        self.sizes: dict[str, str] = {}  # of index letters
+        self.shifted = False  # inside softmax, where a number is added to every entry
 
     def text(self, node: Node) -> tuple[str, Type]:
         """A tree in the language of claims, with its type."""
@@ -125,6 +133,9 @@ class Writer:
     def _add(self, node: Node) -> tuple[str, Type]:
         (left, one), (right, other) = map(self.text, node.parts)
         if one != other:
+            entry = self.running and self.running in free_index(node.parts[0] if one else node.parts[1])
+            if (self.shifted or entry) and {len(one), len(other)} == {0, 2}:
+                return f"({left} {node.kind} {right})", one or other
             if {len(one), len(other)} == {0, 2} and not self.running:
                 raise Unread("a number added to a vector")
             raise Unread("a sum of different shapes")
@@ -229,7 +240,7 @@ class Writer:
     def chance(self, kind: str, node: Node) -> tuple[str, Type]:
         """E or Var of what must be random."""
         text, inside = self.text(node.parts[0])
-        if not any(self.has_law(name) for name in all_names(node, self.scope, self.at)):
+        if not any(declared.startswith("~") for declared in self.draft.given.values()):
             raise Unread("no law before the expectation")
         self.draft.random = True
         return f"{kind}[{text}]", inside
@@ -255,6 +266,8 @@ class Writer:
         if not one or not other:
             return f"({left}*{right})", one or other
         if self.running:
+            if one != other or one[0] != "col":
+                raise Unread("entries of different shapes")
             return f"({left}*{right})", one
         if sign == "⊙":
             if one[0] != other[0]:
@@ -293,12 +306,18 @@ class Writer:
         name = node.text
         if name in FUNCTIONS:
             self.scalar += name in ("sin", "cos", "exp")
+            shifted, self.shifted = self.shifted, name == "softmax"
             try:
                 arguments = [self.linear(part) for part in node.parts]
             finally:
                 self.scalar -= name in ("sin", "cos", "exp")
+                self.shifted = shifted
             texts = ", ".join(text for text, _ in arguments)
             kind = arguments[0][1] if arguments else NUMBER
+            if name in NETWORKS:
+                self.draft.varied |= {part.text for part in node.parts if part.kind == "name"}
+            if name == "softmax" and (not kind or self.running):
+                raise Unread("softmax of an entry")
             if name in ("tr", "max", "min") or len(arguments) > 1:
                 if name in ("max", "min") and any(kind for _, kind in arguments):
                     raise Unread(f"{name} of a vector")
@@ -310,19 +329,145 @@ class Writer:
             if name in ("exp", "log", "sin", "cos", "sqrt") and kind and not self.running:
                 raise Unread(f"{name} of a vector")
             return f"{name}({texts})", kind
-        if name in ("tan", "tanh", "sigmoid", "log_base"):
+        if name in ("tan", "log_base"):
             raise Unread(f"{name} is not in the language of claims")
+        if name.endswith("_prime") and self.scope.kind(name, "function", self.at) is None:
+            return self.derivative(node)
         binding = self.scope.kind(name, "function", self.at)
         if binding is None or binding.node is None:
             raise Unread(f"the function {name} is not defined")
-        return self.applied(binding, node)
+        self.draft.varied |= {part.text for part in node.parts if part.kind == "name"}
+        return self.applied(binding, [self.text(part) for part in node.parts])
 
-    def applied(self, binding: Binding, node: Node) -> tuple[str, Type]:
+    def derivative(self, node: Node) -> tuple[str, Type]:
+        """`f'(x)` of a function of one number, `f''(x)` too; elsewhere than at a name, at a point that is assumed."""
+        name = base_of(node.text)
+        binding = self.scope.kind(name, "function", self.at)
+        if name not in FUNCTIONS and (binding is None or binding.node is None):
+            raise Unread(f"the function {name} is not defined")
+        if len(node.parts) != 1 or self.running:
+            raise Unread("a derivative by several arguments")
+        text, kind = self.text(node.parts[0])
+        if kind != NUMBER:
+            raise Unread("a derivative by a vector")
+        if node.parts[0].kind != "name" or (text not in self.local and text not in self.draft.given):
+            if self.local:
+                raise Unread("a derivative inside a definition")
+            point, text = text, f"t_{len(self.draft.assumed) + 1}"
+            self.draft.given[text] = "in R"
+            self.draft.assumed.append(f"{text} == {point}")
+        else:
+            self.draft.varied.add(node.parts[0].text)
+        found, kind = (f"{name}({text})", NUMBER) if binding is None else self.applied(binding, [(text, NUMBER)])
+        if kind != NUMBER:
+            raise Unread("a derivative of a vector")
+        for _ in range(node.text.count("_prime")):
+            found = f"grad({found}, {text})"
+        return found, NUMBER
+
+    def _grad(self, node: Node) -> tuple[str, Type]:
+        function, variable = node.parts
+        if node.text == "d" and ("d" in self.scope.sizes or self.scope.bindings.get("d")):
+            raise Unread("d may be a size or a differential")
+        if function.kind == "name" and variable.kind == "name" and self.scope.kind(function.text, "function", self.at):
+            function = Node("call", (variable,), function.text)
+        name = variable.parts[0] if variable.kind == "index" else variable
+        if name.kind != "name" or (
+            variable.kind == "index" and [part.text for part in variable.parts[1:]] != [self.running]
+        ):
+            raise Unread("a derivative by other than a name")
+        by, over = self._name(name)
+        if not self.draft.given.get(by, "").startswith("in R") and by not in self.local:
+            raise Unread("a derivative by what is no variable")
+        self.draft.varied.add(name.text)
+        before, self.running = self.running, "" if variable.kind == "index" else self.running
+        try:
+            text, kind = self.text(function)
+        finally:
+            self.running = before
+        unknown = {part.text for part in function.walk() if part.kind == "name"} & self.draft.free - {name.text}
+        if (function.kind == "name" and text in self.draft.given) or any(each.isupper() for each in unknown):
+            raise Unread("a derivative of a name that nothing defines")
+        if kind and (self.running or kind[0] != "col" or over[:1] != ("col",)):
+            raise Unread("a derivative of a vector")
+        return f"grad({text}, {by})", ("mat", kind[1], over[1]) if kind else over
+
+    def grid(self, node: Node, rows: str, columns: str) -> str:
+        """A side with two free indices as a matrix: entries by row and column."""
+        if node.kind == "grad":
+            function, variable = node.parts
+            letters = [
+                tuple(part.text for part in each.parts[1:]) for each in (function, variable) if each.kind == "index"
+            ]
+            if letters not in ([(rows,), (columns,)], [(rows, columns)]):
+                raise Unread("a derivative with other indices")
+            plain = [each.parts[0] if each.kind == "index" else each for each in (function, variable)]
+            return self.text(Node("grad", tuple(plain), node.text))[0]
+        made = []
+        for sign, factors in _expanded(node):
+            parts: dict[str, list[str]] = {"": [], rows: [], columns: [], "both": []}
+            diagonal = False
+            for factor in factors:
+                letters_ = free_index(factor)
+                if factor.kind == "index" and letters_ == {rows, columns}:
+                    if factor.parts[0].text == "delta" and not self.scope.bindings.get("delta"):
+                        diagonal = True
+                        continue
+                    text, kind = self._name(factor.parts[0])
+                    if kind[:1] != ("mat",):
+                        raise Unread("two indices of what is not a matrix")
+                    turned = [part.text for part in factor.parts[1:]] != [rows, columns]
+                    sizes = kind[:0:-1] if turned else kind[1:]
+                    self.axes(rows, sizes[0])
+                    self.axes(columns, sizes[1])
+                    parts["both"].append(f"{text}'" if turned else text)
+                elif len(letters_) == 2:
+                    raise Unread("an entry by two indices")
+                else:
+                    letter = "".join(letters_)
+                    before, self.running = self.running, letter
+                    try:
+                        text, kind = self.text(factor)
+                    finally:
+                        self.running = before
+                    if letter and kind[:1] != ("col",):
+                        raise Unread("index notation of what is not a vector")
+                    if letter:
+                        self.axes(letter, kind[1])
+                    elif kind:
+                        raise Unread("a vector among entries")
+                    parts[letter].append(self.wrap(text))
+            made.append((sign, parts, diagonal))
+        if {rows, columns} - self.sizes.keys() and any(diagonal for _, _, diagonal in made):
+            size = next(iter(self.sizes.values()), "")
+            self.axes(rows, size)
+            self.axes(columns, size)
+        if {rows, columns} - self.sizes.keys():
+            raise Unread("entries of unknown size")
+        text = ""
+        for sign, parts, diagonal in made:
+            one, other = ("*".join(parts[letter]) for letter in (rows, columns))
+            if diagonal and self.sizes[rows] != self.sizes[columns]:
+                raise Unread("a Kronecker delta of different sizes")
+            factors_ = [*parts[""], *parts["both"]]
+            if diagonal:
+                factors_ += [f"I({self.sizes[rows]})", *parts[rows], *parts[columns]]
+            elif one or other or not parts["both"]:
+                one, other = one or f"ones({self.sizes[rows]})", other or f"ones({self.sizes[columns]})"
+                factors_.append(f"outer({one}, {other})")
+            text += f" {sign} " + "*".join(factors_)
+        return "(" + (text[3:] if text.startswith(" + ") else f"0{text}") + ")"
+
+    def axes(self, letter: str, size: str) -> None:
+        """Keep the size that an index runs to; it has one."""
+        if self.sizes.setdefault(letter, size) != size or not size:
+            raise Unread("an index with two sizes")
+
+    def applied(self, binding: Binding, arguments: list[tuple[str, Type]]) -> tuple[str, Type]:
         """A call of a function that the answer defines."""
         assert binding.node is not None
-        if len(node.parts) != len(binding.parameters):
+        if len(arguments) != len(binding.parameters):
             raise Unread(f"{binding.name} is called with another number of arguments")
-        arguments = [self.text(part) for part in node.parts]
         if self.running:
             raise Unread("a function of an entry")
         self.draft.bindings[binding.name] = binding
@@ -346,10 +491,12 @@ class Writer:
         name = node.text
         if name in self.local:
             return self.safe(name), self.local[name]
-        if name in ("pi",):
-            raise Unread("pi is not in the language of claims")
+        if name == "pi" and not self.scope.bindings.get("pi"):
+            return "pi", NUMBER
         if (binding := self.scope.value(name, self.at)) is not None and binding.number != self.at.number:
             return self.bound(binding)
+        if (kind := self.fixed(name, "definition")) is not None:
+            return self.safe(name), kind
         declared = self.scope.kind(name, "type", self.at)
         law = self.scope.kind(name, "law", self.at)
         if law is not None and self.expected:
@@ -367,8 +514,8 @@ class Writer:
             self.draft.inferred.add(name)
             self.draft.given[self.safe(name)] = f"in R^{size}"
             return self.safe(name), ("col", size)
-        if self.fixed(name):
-            return self.safe(name), NUMBER
+        if (kind := self.fixed(name)) is not None:
+            return self.safe(name), kind
         self.draft.free.add(name)
         self.draft.given[self.safe(name)] = "in R"
         return self.safe(name), NUMBER
@@ -395,26 +542,53 @@ class Writer:
         bare = any(part.kind == "name" and part.text == "I" for part in covariance.walk())
         return size or (self.usual if bare or vector else None)
 
-    def fixed(self, name: str) -> bool:
-        """Whether a condition `name = ...` or `name^2 = ...` gives the name; then it becomes a definition."""
-        found = {}
+    def definition(self, name: str, role: str = "") -> tuple[str, Condition] | None:
+        """The one condition `name = ..`, `name^2 = ..` or `name_i = ..` that a statement can see, and which it is."""
+        found: dict[tuple[str, Node], Condition] = {}
         for condition in self.scope.visible(self.at):
             if condition.relation != "==" or condition.sides is None or name not in condition.names:
                 continue
-            if condition.number == self.at.number:
+            if condition.number == self.at.number or (role and condition.role != role):
                 continue  # it does not rest on itself
+            if (
+                condition.role != "definition"
+                and not condition.lasting
+                and condition.sentence != self.at.formula.sentence
+            ):
+                continue  # said of another sentence
             left, right = condition.sides
-            squared = left.kind == "^" and left.parts == (Node("name", text=name), number("2"))
-            if (squared or left == Node("name", text=name)) and name not in right.names:
-                found.setdefault((squared, right), condition)
+            bare = left.parts[0] if left.kind in ("^", "index") else left
+            if bare != Node("name", text=name) or name in right.names:
+                continue
+            letter = left.parts[1].text if left.kind == "index" and len(left.parts) == 2 else ""
+            if left.kind == "name" or left.parts[1] == number("2") or letter in INDICES:
+                found.setdefault((letter or left.kind, right), condition)
         if len(found) != 1:
-            return False
-        ((squared, right), condition) = found.popitem()
-        text, key = self.number(right), self.safe(name)
-        self.draft.definitions.setdefault(key, f"{key} = sqrt({text})" if squared else f"{key} = {text}")
+            return None
+        (((way, _), condition),) = found.items()
+        return way, condition
+
+    def fixed(self, name: str, role: str = "") -> Type | None:
+        """The type of a name that a condition gives, `name = ..`, `name^2 = ..` or `name_i = ..`, now a definition."""
+        found = self.definition(name, role)
+        if found is None:
+            return None
+        way, condition = found
+        assert condition.sides is not None
+        before = self.running, self.local
+        self.running, self.local = way if way in INDICES else "", {}
+        try:
+            text, kind = self.text(condition.sides[1])
+        finally:
+            self.running, self.local = before
+        if (way == "^" and kind) or (way in INDICES and kind[:1] != ("col",)) or kind[:1] == ("row",) or len(kind) == 3:
+            raise Unread(f"what {name} is in line {condition.line} was not read")
+        key = self.safe(name)
+        self.draft.definitions.setdefault(key, f"{key} = sqrt({text})" if way == "^" else f"{key} = {text}")
         place = (condition.number, condition.line, condition.section, condition.turn, condition.chapter)
-        self.draft.bindings[name] = Binding(name, "value", *place, text="condition", stated=bool(self.scope.vectors))
-        return True
+        stated = condition.role == "definition" or bool(self.scope.vectors)
+        self.draft.bindings[name] = Binding(name, "value", *place, text=condition.role, stated=stated)
+        return kind
 
     def bound(self, binding: Binding) -> tuple[str, Type]:
         """A name with a value."""
@@ -440,7 +614,14 @@ class Writer:
                 self.draft.sizes[size] = None
         key = self.safe(name)
         if not binding.dims:
-            self.draft.given[key] = "in R"
+            open_ = binding.text.startswith("in (")
+            text = f"in [{binding.text[4:-1]}]" if open_ else binding.text
+            self.draft.given[key] = text if text.startswith("in [") else "in R"
+            if open_:
+                low, high = binding.text[4:-1].split(", ")
+                self.draft.assumed += [
+                    each for each in (f"{key} > {low}", f"{key} < {high}") if each not in self.draft.assumed
+                ]
             return key, NUMBER
         if len(binding.dims) == 1:
             self.draft.given[key] = f"in R^{binding.dims[0]}"
@@ -456,6 +637,8 @@ class Writer:
         self.draft.bindings[name] = law
         mean, covariance = law.law
         key = self.safe(name)
+        if declared is not None and len(declared.dims) > 1:
+            raise Unread("a random matrix")
         size = _identity_size(covariance)
         if size is None and declared is not None and declared.dims:
             size = declared.dims[0]
@@ -499,6 +682,8 @@ class Writer:
         if len(indices) != 1:
             raise Unread("an entry of a matrix")
         only = indices[0]
+        if self.expected and only.kind == "name" and (row := self.row_of(base.text)) is not None:
+            return row
         text, kind = self._name(base) if base.text not in ("I",) else ("", ())
         if base.text == "I":
             raise Unread("an identity matrix outside a covariance")
@@ -513,35 +698,92 @@ class Writer:
             raise Unread("an index that nothing binds")
         raise Unread("index notation of what is not a vector")
 
+    def row_of(self, name: str) -> tuple[str, Type] | None:
+        """An entry of y = W x for a matrix W of independent entries with one law: one row of W times x."""
+        found = self.definition(name)
+        if found is None or found[0] != "name" or found[1].sides is None:
+            return None
+        right = found[1].sides[1]
+        if right.kind != "product" or len(right.parts) != 2 or right.parts[0].kind != "name":
+            return None
+        matrix = right.parts[0].text
+        law, declared = (self.scope.kind(matrix, kind, self.at) for kind in ("law", "type"))
+        if law is None or law.law is None or declared is None or len(declared.dims) != 2:
+            return None
+        before, self.running = self.running, ""
+        try:
+            vector, kind = self.text(right.parts[1])
+            mean, variance = (self.number(each) for each in law.law)
+        finally:
+            self.running = before
+        if kind != ("col", declared.dims[1]):
+            raise Unread("a product whose shapes do not fit")
+        key, size = self.safe(f"{matrix}_row"), declared.dims[1]
+        if value(law.law[0]) != 0:
+            raise Unread("a random matrix whose mean is not 0")
+        if size.isidentifier():
+            self.draft.sizes[size] = None
+        self.draft.given[key] = f"~ N({mean}, {self.wrap(variance)}*I({size}))"
+        self.draft.bindings |= {matrix: law, f"{matrix} in": declared}
+        condition = found[1]
+        place = (condition.number, condition.line, condition.section, condition.turn, condition.chapter)
+        self.draft.bindings[name] = Binding(name, "definition", *place, text="as defined")
+        if "independent" not in law.text:
+            self.draft.unsure.append(f"whether the entries of {matrix} are independent is not said")
+        return f"dot({key}, {vector})", NUMBER
+
     def forget(self, name: str) -> None:
         """Take back that a name was used."""
         self.draft.free.discard(name)
         self.draft.given.pop(self.safe(name), None)
 
     def _sum(self, node: Node) -> tuple[str, Type]:
+        """A sum, product, maximum or minimum over an index."""
         index, first, last, body = node.parts
         low, high = small_whole(first), small_whole(last)
         if low is not None and high is not None:
             return self.expanded(node.kind, index.text, low, high, body)
-        if node.kind == "prod":
-            raise Unread("a product over an index")
-        if low != 1 or last.kind != "name" or self.running:
+        if low != 1 or last.kind not in ("name", "all"):
             raise Unread("a sum over an index")
-        if index.text not in body.names and not any(
-            index.text in part.names for part in body.walk() if part.kind == "index"
-        ):
-            bound = self.number(last)
+        if (product := self.row_times(body, index.text)) is not None:
+            return product
+        if self.running and self.running in free_index(body):
+            raise Unread("a sum over one of two indices")
+        if index.text not in {part.text for part in body.walk() if part.kind == "name"}:
+            bound = self.number(last) if last.kind == "name" else ""
+            if not bound or node.kind != "sum":
+                raise Unread("a sum of what does not depend on its index")
             return f"({bound}*{self.wrap(self.number(body))})", NUMBER
         if any(part == index for part in _outside_index(body)):
             raise Unread("a sum whose index is used as a number")
-        self.running = index.text
+        before, self.running = self.running, index.text
         try:
             text, kind = self.text(body)
         finally:
-            self.running = ""
-        if not kind or kind[0] != "col" or kind[1] != last.text:
+            self.running = before
+        if not kind or kind[0] != "col" or (last.kind == "name" and kind[1] != last.text):
             raise Unread("a sum over other entries than a vector has")
-        return f"sum({text})", NUMBER
+        return f"{node.kind.partition(' ')[0]}({text})", NUMBER
+
+    def row_times(self, body: Node, index: str) -> tuple[str, Type] | None:
+        r"""`\sum_j W_{ij} x_j` with i running: the entries of W x."""
+        if not self.running or body.kind != "product" or len(body.parts) != 2:
+            return None
+        matrix, vector = sorted(body.parts, key=lambda part: -len(part.parts))
+        letters = [part.text for part in matrix.parts[1:]]
+        if matrix.kind != "index" or sorted(letters) != sorted([self.running, index]) or free_index(vector) != {index}:
+            return None
+        (one, kind), before = self._name(matrix.parts[0]), self.running
+        self.running = index
+        try:
+            other, second = self.text(vector)
+        finally:
+            self.running = before
+        if letters[0] == index:
+            one, kind = f"{one}'", ("mat", *kind[:0:-1])
+        if kind[:1] != ("mat",) or second != ("col", kind[2]):
+            raise Unread("a product whose shapes do not fit")
+        return f"({one} @ {other})", ("col", kind[1])
 
     def expanded(self, kind: str, index: str, low: int, high: int, body: Node) -> tuple[str, Type]:
         """A sum of few terms, written out."""
@@ -562,6 +804,7 @@ class Writer:
 
 
 NAMED = {"+": "add", "-": "add", "/": "divide", "^": "power", "%": "percent", "!": "factorial", "prod": "sum"}
+NAMED |= {"max over": "sum", "min over": "sum"}
 
 
 def _matched(text: str) -> bool:
@@ -607,11 +850,37 @@ def all_names(node: Node, scope: Scope, at: Said) -> set[str]:
 
 def free_index(node: Node) -> set[str]:
     """Index letters that no sum binds."""
-    if node.kind in ("sum", "prod"):
+    if node.kind in ("sum", "prod", "max over", "min over"):
         return free_index(node.parts[3]) - {node.parts[0].text}
     if node.kind == "index":
         return {part.text for part in node.parts[1:] if part.kind == "name" and part.text in INDICES}
     return {letter for part in node.parts for letter in free_index(part)}
+
+
+def _expanded(node: Node) -> list[tuple[str, list[Node]]]:
+    """A side as a sum of products: signs and factors."""
+    match node.kind:
+        case "group":
+            return _expanded(node.parts[0])
+        case "+" | "-":
+            one, other = map(_expanded, node.parts)
+            return [*one, *((sign if node.kind == "+" else _turned(sign), each) for sign, each in other)]
+        case "neg":
+            return [(_turned(sign), each) for sign, each in _expanded(node.parts[0])]
+        case "product":
+            found: list[tuple[str, list[Node]]] = [("+", [])]
+            for part in node.parts:
+                found = [
+                    (sign if other == "+" else _turned(sign), [*each, *more])
+                    for sign, each in found
+                    for other, more in _expanded(part)
+                ]
+            return found
+    return [("+", [node])]
+
+
+def _turned(sign: str) -> str:
+    return "-" if sign == "+" else "+"
 
 
 def decimals(node: Node) -> list[tuple[Fraction, Fraction]]:
