@@ -10,18 +10,22 @@ import typer
 
 from likewise.checks import require, require_package
 from likewise.cli.terminal import Json, examples, progress_bar
+from likewise.text import printable
 
 REVIEW_EXAMPLES = examples(
     "likewise review answer.md --out review.html --open",
     "likewise review answer.md --serve --open",
     "likewise review answer.md --json",
     "likewise review answer.md --export marks.md",
+    "likewise review answers/ --out reviews/",
 )
 
 
 def review(
-    answer: Annotated[Path, typer.Argument(metavar="ANSWER", help="A Markdown file.")],
-    out: Annotated[Path | None, typer.Option(metavar="PAGE", help="Write the page to this file.")] = None,
+    answer: Annotated[Path, typer.Argument(metavar="ANSWER", help="A Markdown file, or a folder of them.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Write the page to this file; for a folder, pages and tables.")
+    ] = None,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the page on 127.0.0.1; marks are saved at once.")
     ] = False,
@@ -38,6 +42,11 @@ def review(
 
     Exit code 0: nothing refuted; 1: something is refuted; 2: wrong usage or a malformed claim.
     """
+    if answer.is_dir():
+        alone = not (serve or marks or take or export)
+        require(alone, "review", "a folder", "go with --out, --open and --json only", answer)
+        _review_folder(answer, out, show=show, as_json=as_json)
+        return
     require(
         answer.suffix.lower() in (".md", ".markdown", ".txt"),
         "review",
@@ -53,8 +62,7 @@ def review(
     for place in (out, export):
         if place is not None:
             require_place("review", place)
-    from likewise.claims.documents import text_at
-    from likewise.review import MarkFile, page, review, serve_review, text
+    from likewise.review import MarkFile, page, review_file, serve_review, text
     from likewise.review.marks import import_marks, marks_beside
     from likewise.review.reviewing import export_marks
 
@@ -62,9 +70,8 @@ def review(
     if take is not None:
         for left in file.add(import_marks(take)):
             print(f"likewise: line {left.line} has a mark already; the imported one was left out", file=sys.stderr)
-    content, present = text_at(str(answer)), file.read()
     with progress_bar() as progress:
-        found = review(content, present, name=answer.name, progress=progress)
+        found = review_file(answer, marks=file.path, progress=progress)
     if out is not None:
         write_whole(out, page(found))
     if export is not None:
@@ -85,3 +92,28 @@ def review(
 
     outcome = worst([each.verdict for each in found.statements if each.verdict])
     raise typer.Exit({"malformed": 2, "fails": 1}.get(outcome, 0))
+
+
+def _review_folder(folder: Path, out: Path | None, *, show: bool, as_json: bool) -> None:
+    require(out is not None or as_json, "review", "--out", "name a folder for the pages", "none")
+    require(out is None or not out.is_file(), "review", "--out", "be a folder", out)
+    require(not show or out is not None, "review", "--open", "go with --out", "no page")
+    require_package("review", "latex2mathml", "jinja2")
+    from likewise.files import write_whole
+    from likewise.review import pages_of, review_folder
+
+    with progress_bar() as progress:
+        found = review_folder(folder, progress=progress)
+    data = json.dumps(found.to_json())
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, content in {**pages_of(found), "reviews.json": data}.items():
+            write_whole(out / name, content)
+        if show:
+            webbrowser.open((out / "index.html").resolve().as_uri())
+    if as_json:
+        print(data)
+    else:
+        for card in found.cards:
+            print(printable(f"{card.assistant}: right at first {card.right}; noticed {card.noticed}"))
+    raise typer.Exit(1 if any(entry.review.summary.whole.refuted for entry in found.entries) else 0)

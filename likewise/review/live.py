@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from likewise.review.marks import Conflict, Mark, MarkFile, mark_of
+from likewise.review.marks import Conflict, Mark, MarkFile, mark_of, points_of
 from likewise.review.rendering import page, policy
 from likewise.review.reviewing import Review
 from likewise.serving import Refusal, Request, Response, Server
@@ -18,6 +18,7 @@ def serve_review(review: Review, marks: Path, *, port: int = 0, token: str | Non
     Nothing of the file system is reachable: there is the page, and the marks of this answer.
     """
     file = MarkFile(marks)
+    parts = {part.name for part in review.rubric.parts} if review.rubric else set()
     sources = {(place.line, place.column): place.source for place in review.places}
 
     def answer(request: Request) -> Response:
@@ -28,7 +29,7 @@ def serve_review(review: Review, marks: Path, *, port: int = 0, token: str | Non
 
     def _answered(request: Request) -> Response:
         if request.path == "" and request.method in ("GET", "HEAD"):
-            filled = page(review.with_marks(file.read()), live=True)
+            filled = page(review.with_marks(file.read(), file.read_points()), live=True)
             return Response(
                 filled, "text/html; charset=utf-8", policy=f"{policy(filled, live=True)}; frame-ancestors 'none'"
             )
@@ -47,6 +48,11 @@ def serve_review(review: Review, marks: Path, *, port: int = 0, token: str | Non
                 mark = mark_of({**place, "mark": "unclear"})
                 file.remove(*_filed(mark), mark.revision)
                 return _json({"mark": None})
+            if "points" in data:
+                given = points_of(data["points"])
+                if given.part not in parts:
+                    raise Refusal(404, "There is no such part in the rubric.")
+                return _json({"points": file.put_points(given).to_json()})
             mark = mark_of(data["put"])
             if (mark.line, mark.column) not in sources:
                 raise Refusal(404, "There is nothing to mark in that place.")

@@ -75,6 +75,36 @@ class Mark:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Points:
+    """Points that a person gave for a part of a rubric."""
+
+    part: str
+    points: float
+    revision: int = 0  # of the file when they were written
+
+    def __post_init__(self) -> None:
+        """Refuse what are no points."""
+        right = isinstance(self.part, str) and 0 < len(self.part) <= 80
+        require(right, "points", "part", "be a text of at most 80 characters", repr(self.part)[:40])
+        number = (
+            isinstance(self.points, int | float) and not isinstance(self.points, bool) and 0 <= self.points <= 10_000
+        )
+        require(number, "points", "points", "be a number from 0 to 10,000", repr(self.points)[:40])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def points_of(data: Any) -> Points:
+    """Points from plain data."""
+    names = ("part", "points", "revision")
+    right = isinstance(data, Mapping) and set(data) <= set(names) and {"part", "points"} <= set(data)
+    require(right, "points", "points", f"be a mapping of {', '.join(names)}", repr(data)[:80])
+    return Points(**data)
+
+
 def mark_of(data: Any) -> Mark:
     """A mark from plain data; unknown names are refused, for a typo must not lose a remark."""
     if not isinstance(data, Mapping):
@@ -127,9 +157,9 @@ def _squeezed(source: str) -> str:
 
 
 class Conflict(Exception):
-    """A mark that another tab changed meanwhile; `current` is what it is now, None if it was removed."""
+    """A mark, or points, that another tab changed meanwhile; `current` is what it is now, None if it was removed."""
 
-    def __init__(self, current: Mark | None) -> None:
+    def __init__(self, current: "Mark | Points | None") -> None:
         super().__init__("this mark was changed elsewhere")
         self.current = current
 
@@ -145,6 +175,21 @@ class MarkFile:
         """All marks, in the order of the answer; none if there is no file."""
         return self._read()[1]
 
+    def read_points(self) -> list[Points]:
+        """The points of each part that has some."""
+        return self._read()[2]
+
+    def put_points(self, given: Points) -> Points:
+        """Write the points of one part; `Conflict` if their revision is not the one on file."""
+        with self._locked():
+            last, marks, points = self._read()
+            current = next((each for each in points if each.part == given.part), None)
+            if given.revision != (current.revision if current else 0):
+                raise Conflict(current)
+            saved = replace(given, revision=last + 1)
+            self._write(last + 1, marks, [*(each for each in points if each is not current), saved])
+            return saved
+
     def put(self, mark: Mark) -> Mark:
         """Write one mark and return it with its new revision; `Conflict` if its revision is not the one on file."""
         return self._change(mark.line, mark.column, mark.revision, mark)  # ty: ignore[invalid-return-type]
@@ -156,42 +201,45 @@ class MarkFile:
     def add(self, marks: Iterable[Mark]) -> list[Mark]:
         """Add imported marks and return those that were left out, because their place has a mark already."""
         with self._locked():
-            revision, present = self._read()
+            revision, present, points = self._read()
             keys = {mark.key for mark in present}
             left, new = [], []
             for mark in marks:
                 (left if mark.key in keys else new).append(replace(mark, revision=revision + 1))
                 keys.add(mark.key)
             if new:
-                self._write(revision + 1, [*present, *new])
+                self._write(revision + 1, [*present, *new], points)
             return left
 
     def _change(self, line: int, column: int, revision: int, mark: Mark | None) -> Mark | None:
         with self._locked():
-            last, marks = self._read()
+            last, marks, points = self._read()
             current = next((each for each in marks if (each.line, each.column) == (line, column)), None)
             if revision != (current.revision if current else 0):
                 raise Conflict(current)
             others = [each for each in marks if each is not current]
             changed = None if mark is None else replace(mark, revision=last + 1)
-            self._write(last + 1, others if changed is None else [*others, changed])
+            self._write(last + 1, others if changed is None else [*others, changed], points)
             return changed
 
-    def _read(self) -> tuple[int, list[Mark]]:
+    def _read(self) -> tuple[int, list[Mark], list[Points]]:
         if not self.path.exists():
-            return 0, []
+            return 0, [], []
         require(self.path.stat().st_size <= FILE, "marks", "file", f"have at most {FILE:,} bytes", self.path)
         try:
             data = json.loads(self.path.read_text(encoding="utf-8"))
             marks = [mark_of(each) for each in data["marks"]]
-            return max([int(data.get("revision", 0)), *(mark.revision for mark in marks)]), marks
+            points = [points_of(each) for each in data.get("points", [])]
+            return max([int(data.get("revision", 0)), *(each.revision for each in (*marks, *points))]), marks, points
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             refuse("marks", "file", "be marks that likewise wrote", f"{self.path}: {error}")
 
-    def _write(self, revision: int, marks: list[Mark]) -> None:
+    def _write(self, revision: int, marks: list[Mark], points: list[Points]) -> None:
         require(len(marks) <= COUNT, "marks", "marks", f"be at most {COUNT:,}", len(marks))
         marks = sorted(marks, key=lambda mark: (mark.line, mark.column))
-        data = {"schema": SCHEMA, "revision": revision, "marks": [mark.to_json() for mark in marks]}
+        data: dict[str, Any] = {"schema": SCHEMA, "revision": revision, "marks": [mark.to_json() for mark in marks]}
+        if points:
+            data["points"] = [each.to_json() for each in points]
         write_whole(self.path, json.dumps(data, ensure_ascii=False, indent=1) + "\n")
 
     @contextlib.contextmanager

@@ -10,8 +10,12 @@ from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
 from likewise.page import render
 from likewise.review.corrections import Attempt, attempts
+from likewise.review.doubt import CHANGES, Doubt
 from likewise.review.marks import TAGS, content_hash
-from likewise.review.reviewing import Review, Row, Statement, Status, Turn
+from likewise.review.mathml import Unset, mathml
+from likewise.review.reviewing import Counts, Review, Row
+from likewise.review.setting import escaped
+from likewise.review.statements import Statement, Status, Turn
 from likewise.text import printable
 
 SIGNS = {"right": "\N{CHECK MARK}", "wrong": "\N{BALLOT X}", "unclear": "?", "praise": "\N{BLACK STAR}"}
@@ -42,6 +46,15 @@ NUMBER = r"[-+]?\d[\d.]*(?:e[-+]?\d+)?"
 COMPARED = re.compile(
     rf"^(?:(?P<point>[^:;]*): )?(?:[^;]*? = )?(?P<left>{NUMBER}) (?:!=|[<>]=?) (?:[^;]*? = )?(?P<right>{NUMBER})(?:;|$)"
 )
+CHANGE_SIGNS = {  # in the order of the table
+    "broken": "\N{BALLOT X}",
+    "repaired": "\N{CHECK MARK}",
+    "changed": "\N{NOT EQUAL TO}",
+    "reworded": "\N{ALMOST EQUAL TO}",
+    "unmoved": "=",
+    "dropped": "\N{MINUS SIGN}",
+    "new": "+",
+}
 POLICY = "likewise-policy"  # stands in the page until the hashes of its style and script are known
 
 
@@ -105,7 +118,7 @@ def page(review: Review, *, live: bool = False) -> str:
             placed.setdefault(row.first, []).append((number, statement))
     legend = {each.status.name: each.status for each in review.statements}
     summary = review.summary
-    parts = [(turn.speaker or "the answer", counts) for turn, counts in zip(review.turns, summary.turns, strict=True)]
+    numbers = {statement.key: number for number, statement in numbered}
     filled = render(
         "review/templates/review.html",
         {
@@ -123,7 +136,11 @@ def page(review: Review, *, live: bool = False) -> str:
             "anchors": _Anchors(review),
             "legend": [(legend[name], words) for name, words in LEGEND.items() if name in legend],
             "corrections": _corrections(review),
-            "parts": [*parts, *((f"by {who}", counts) for who, counts in summary.authors.items())],
+            "tables": _tables(review),
+            "doubts": [(doubt, _compared(doubt, numbers)) for doubt in review.doubts],
+            "changes": CHANGES,
+            "change_signs": CHANGE_SIGNS,
+            "points": {each.part: each for each in review.points},
             "answer": content_hash(review.text)[:32],
             "grades": GRADES,
             "policy_mark": POLICY,
@@ -136,9 +153,10 @@ def page(review: Review, *, live: bool = False) -> str:
 def policy(filled: str, *, live: bool = False) -> str:
     """A content security policy under which only the style and the script of this page work."""
     style = re.search(r"<style>(.*?)</style>", filled, re.DOTALL)
-    script = filled.rpartition("<script>")[2].partition("</script>")[0]
     assert style is not None
-    rules = ["default-src 'none'", f"style-src {_hash(style[1])}", f"script-src {_hash(script)}"]
+    rules = ["default-src 'none'", f"style-src {_hash(style[1])}"]
+    if "<script>" in filled:
+        rules.append(f"script-src {_hash(filled.rpartition('<script>')[2].partition('</script>')[0])}")
     rules += ["base-uri 'none'", "form-action 'none'", *(["connect-src 'self'"] if live else [])]
     return "; ".join(rules)
 
@@ -151,6 +169,44 @@ def _rows(
     review: Review, turn: Turn, placed: dict[int, list[tuple[int, Statement]]]
 ) -> list[tuple[Row, list[tuple[int, Statement]]]]:
     return [(row, placed.get(row.first, [])) for row in review.rows if turn.first <= row.first <= turn.last]
+
+
+def _tables(review: Review) -> list[tuple[str, list[tuple[str, Counts]]]]:
+    """The counts by turn, part, topic and author; a table of one turn would repeat the summary."""
+    summary = review.summary
+    turns = [
+        (f"{turn.speaker or 'the answer'}, lines {turn.first} to {turn.last}", counts)
+        for turn, counts in zip(review.turns, summary.turns, strict=True)
+        if counts.statements or counts.marks
+    ]
+    tables = {
+        "turn": turns if len(turns) > 1 else [],
+        "part": list(summary.parts.items()),
+        "topic": list(summary.topics.items()),
+        "author": list(summary.authors.items()),
+    }
+    return [(name, rows) for name, rows in tables.items() if rows]
+
+
+def _compared(doubt: Doubt, numbers: dict[str, int]) -> list[tuple[str, list[tuple[int, str, Statement | None]]]]:
+    """The rows of the table of a doubt: how a statement changed, then number and formula before and after it."""
+    order = list(CHANGE_SIGNS)
+
+    def side(each: Statement | None) -> tuple[int, str, Statement | None]:
+        return (numbers[each.key], set_source(each), each) if each else (0, "", None)
+
+    changes = sorted(doubt.changes, key=lambda change: order.index(change.kind))
+    return [(change.kind, [side(change.before), side(change.after)]) for change in changes]
+
+
+def set_source(statement: Statement) -> str:
+    """The formula of a statement as HTML: MathML, or as typed."""
+    if statement.id:
+        return f"<code>{escaped(statement.id)}</code>"
+    try:
+        return mathml(statement.source.strip(), display=False)
+    except Unset:
+        return f"<code>{escaped(statement.source)}</code>"
 
 
 def _embedded(data: object) -> str:

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from likewise.checks import require_choice
@@ -14,133 +15,19 @@ from likewise.claims.stated import UNNOTICED, Stated
 from likewise.claims.verdict import SCHEMA, Verdict
 from likewise.progress import Progress, parts, silent
 from likewise.reading.answers import BUDGET, Answer, check_answer
-from likewise.review.marks import Mark, Place, placed, to_json_lines, to_markdown
+from likewise.reading.segments import Turn as Spoken
+from likewise.reading.speakers import headed
+from likewise.review.doubt import CHANGES, Doubt, doubts
+from likewise.review.marks import Mark, Place, Points, placed, to_json_lines, to_markdown
+from likewise.review.rubric import Rubric, rows_of_parts
 from likewise.review.setting import Formula, Row, escaped, find_formulas, set_rows
+from likewise.review.statements import Binding, Link, Statement, Turn
 
-DECIDED = ("holds", "refuted")
 BINDING = re.compile(r"(?P<name>[^:]+): (?P<meaning>.*), line (?P<line>\d+)", re.DOTALL)
+COUNTED = ("statements", "understood", "decided", "holds", "refuted", "searched", "undecided", "malformed", "unread")
+COUNTED += ("noticed", "unnoticed")
+TITLE = re.compile(r"#{1,2}\s+(.*\S)")
 FINDING = re.compile(r"(?P<kind>contradicts|follows from) line (?P<line>\d+)")
-
-
-@dataclass(frozen=True)
-class Status:
-    """What a chip says: a word, a sign and a class of the style sheet. No two meanings differ by colour alone."""
-
-    name: str
-    label: str
-    sign: str
-
-
-@dataclass(frozen=True)
-class Binding:
-    """What a name means in a claim that was read, and the line that says so; line 0 if no line does."""
-
-    name: str
-    meaning: str
-    line: int = 0
-    source: str = ""
-
-
-@dataclass(frozen=True)
-class Link:
-    """A finding about two statements: this one contradicts another, or follows from it."""
-
-    kind: str
-    line: int
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A formula, step or claim of the answer, how it was read, and its verdict, if it was checked."""
-
-    line: int
-    column: int
-    source: str
-    role: str = "claim"
-    speaker: str = ""
-    claim: str = ""  # in the language of claims; empty if it was not read
-    bindings: tuple[Binding, ...] = ()
-    verdict: Verdict | None = None
-    links: tuple[Link, ...] = ()
-    reason: str = ""  # why it was not read or not checked
-    labels: Mapping[str, str] = field(default_factory=dict)  # who, noticed, row, note of a claims file
-    id: str = ""
-
-    @property
-    def key(self) -> str:
-        """Its name among the things that can be marked."""
-        return f"{self.line}:{self.column}"
-
-    @property
-    def status(self) -> Status:
-        """What its chip says."""
-        return status_of(self)
-
-    @property
-    def refuted(self) -> bool:
-        """True if running it gave a counterexample, or a step of its own before it did and it follows from that."""
-        return self.verdict is not None and self.verdict.verdict == "refuted"
-
-    @property
-    def decided(self) -> bool:
-        """True if it holds or is refuted."""
-        return self.verdict is not None and self.verdict.verdict in DECIDED
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "line": self.line,
-            "column": self.column,
-            "id": self.id,
-            "source": self.source,
-            "role": self.role,
-            "speaker": self.speaker,
-            "status": self.status.label,
-            "claim": self.claim,
-            "bindings": [vars(binding) for binding in self.bindings],
-            "verdict": self.verdict.to_json() if self.verdict else None,
-            "findings": [vars(link) for link in self.links],
-            "reason": self.reason,
-            **{name: self.labels.get(name, "") for name in ("who", "noticed", "row", "note")},
-        }
-
-
-def status_of(statement: Statement) -> Status:
-    """The chip of a statement; what is wrong comes before what is open, and no weak verdict looks like a proof.
-
-    >>> status_of(Statement(1, 1, "x", verdict=Verdict("a", "holds", "sampled, alpha=1e-06, n=10", ""))).label
-    'holds, sampled'
-    """
-    verdict, links = statement.verdict, {link.kind: link for link in statement.links}
-    if verdict is not None and verdict.verdict == "refuted":
-        return Status("refuted", "refuted", "\N{BALLOT X}")
-    if "contradicts" in links:
-        return Status("contradicts", f"contradicts line {links['contradicts'].line}", "\N{NOT EQUAL TO}")
-    if "follows" in links:
-        return Status("follows", "follows from a refuted step", "\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}")
-    if verdict is None:
-        words = "not read" if not statement.claim else "not checked"
-        return Status("unread", words if statement.reason else statement.role, "\N{MIDDLE DOT}")
-    grade = verdict.grade.partition(",")[0]
-    if verdict.verdict == "holds":
-        exact = grade in ("proved", "counted", "arithmetic")
-        label = grade if grade in ("proved", "counted") else f"holds, {grade}" if grade else "holds"
-        return Status("exact" if exact else "sampled", label, "\N{CHECK MARK}" if exact else "\N{ALMOST EQUAL TO}")
-    if verdict.verdict == "malformed":
-        return Status("malformed", "malformed", "!")
-    if grade == "searched":
-        return Status("searched", "no counterexample found", "~")
-    return Status("undecided", grade if grade in ("late", "disagreement") else "undecided", "?")
-
-
-@dataclass(frozen=True)
-class Turn:
-    """What one speaker says, by lines from 1."""
-
-    speaker: str
-    first: int
-    last: int
 
 
 @dataclass(frozen=True)
@@ -184,11 +71,18 @@ class Counts:
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts of the whole, of each turn and of each author, and the same in plain words."""
+    """Counts of the whole, of each turn, part, topic and author, and the same in plain words."""
 
     whole: Counts
     turns: tuple[Counts, ...]
+    parts: Mapping[str, Counts]  # of the rubric
+    topics: Mapping[str, Counts]  # of the rubric, or the headings of the answer
     authors: Mapping[str, Counts]  # by the `who` of claims
+    unanswered: tuple[str, ...]  # parts
+    given: float | None  # points, None if no part has any
+    possible: float  # points of the rubric
+    ungraded: int  # parts without points
+    doubts: Mapping[str, int]  # statements by how they changed after a doubt
     found: str  # what the run found, in plain words
     marked: str  # what the person marked
 
@@ -202,7 +96,12 @@ class Summary:
         return {
             **self.whole.to_json(),
             "turns": [counts.to_json() for counts in self.turns],
+            "parts": {name: counts.to_json() for name, counts in self.parts.items()},
+            "topics": {name: counts.to_json() for name, counts in self.topics.items()},
             "who": {who: counts.to_json() for who, counts in self.authors.items()},
+            "unanswered": list(self.unanswered),
+            "points": {"given": self.given, "possible": self.possible, "ungraded": self.ungraded},
+            "after_doubt": dict(self.doubts),
             "words": self.words,
         }
 
@@ -219,6 +118,14 @@ class Review:
     lost: tuple[Mark, ...] = ()  # marks whose passage is no longer in the text
     rows: tuple[Row, ...] = field(default=(), repr=False)
     formulas: tuple[Formula, ...] = field(default=(), repr=False)
+    doubts: tuple[Doubt, ...] = field(default=(), repr=False)
+    rubric: Rubric | None = None
+    points: tuple[Points, ...] = ()
+
+    @cached_property
+    def parts(self) -> dict[str, list[Row]]:
+        """The rows that answer each part of the rubric."""
+        return rows_of_parts(self.rubric, self.rows, self.turns) if self.rubric else {}
 
     @property
     def disagreements(self) -> tuple[Disagreement, ...]:
@@ -230,10 +137,11 @@ class Review:
         """Counts and plain words."""
         return summary_of(self)
 
-    def with_marks(self, marks: Sequence[Mark]) -> "Review":
-        """The same review with other marks, each put where its source stands now."""
+    def with_marks(self, marks: Sequence[Mark], points: Sequence[Points] | None = None) -> "Review":
+        """The same review with other marks, each put where its source stands now; and with other points, if given."""
         found, lost = placed(marks, self.places)
-        return replace(self, marks=tuple(found), lost=tuple(lost))
+        given = self.points if points is None else tuple(points)
+        return replace(self, marks=tuple(found), lost=tuple(lost), points=given)
 
     @property
     def places(self) -> list[Place]:
@@ -254,7 +162,9 @@ class Review:
             "statements": [statement.to_json() for statement in self.statements],
             "marks": [mark.to_json() for mark in self.marks],
             "lost": [mark.to_json() for mark in self.lost],
+            "points": [each.to_json() for each in self.points],
             "disagreements": [each.to_json() for each in self.disagreements],
+            "doubts": [each.to_json() for each in self.doubts],
             "summary": self.summary.to_json(),
         }
 
@@ -262,7 +172,9 @@ class Review:
 def review(
     text: str,
     marks: Sequence[Mark] | None = None,
+    rubric: Rubric | None = None,
     *,
+    turns: Sequence[Spoken] = (),
     name: str = "answer",
     seed: int = 0,
     budget: float | None = None,
@@ -271,6 +183,8 @@ def review(
 ) -> Review:
     r"""Check an answer and compare the verdicts with a person's marks.
 
+    rubric: the parts of the question; turns: who speaks, else as headings say. `with_marks` adds points.
+
     >>> found = review("```claim sum\nassert: 1 + 1 == 3\n```\n", [Mark(1, 1, "right")])
     >>> found.statements[0].status.label, found.disagreements[0].words
     ('refuted', 'Marked right, but refuted: 2 != 3.')
@@ -278,8 +192,9 @@ def review(
     fenced, formulas = parts(progress, 2)
     stated = markdown_claims(text, file=name)
     verdicts = check_claims(stated, seed=seed, budget=budget, allow_code=allow_code, progress=fenced)
-    answer = check_answer(text, seed=seed, budget=budget or BUDGET, progress=formulas)
-    return review_of(text, stated, verdicts, marks, name=name, answer=answer)
+    spoken = tuple(turns) or headed(text)
+    answer = check_answer(text, turns=spoken, seed=seed, budget=budget or BUDGET, progress=formulas)
+    return review_of(text, stated, verdicts, marks, name=name, answer=answer, rubric=rubric)
 
 
 def review_of(
@@ -290,6 +205,7 @@ def review_of(
     *,
     name: str = "answer",
     answer: Answer | None = None,
+    rubric: Rubric | None = None,
 ) -> Review:
     """The review of an answer whose claims were checked already; claims and verdicts in the same order.
 
@@ -302,14 +218,16 @@ def review_of(
     last = max(1, text.count("\n") + 1)
     spoken = [(turn.speaker, turn.first, turn.last) for turn in answer.turns] if answer else []
     turns = tuple(Turn(who if who != "unknown" else "", *lines) for who, *lines in spoken) or (Turn("", 1, last),)
-    return Review(name, text, turns, statements, rows=rows, formulas=formulas).with_marks(marks or ())
+    changed = tuple(doubts(text, turns, rows, statements))
+    found = Review(name, text, turns, statements, rows=rows, formulas=formulas, doubts=changed, rubric=rubric)
+    return found.with_marks(marks or ())
 
 
 def totals(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Counts over the claims of any files, in all and for each `who`; a refuted claim is noticed as its label says."""
     statements = tuple(map(_claimed, stated, verdicts))
     counted = summary_of(Review("", "", (), statements)).to_json()
-    return {name: value for name, value in counted.items() if name not in ("turns", "words", "marks", "first_error")}
+    return {name: value for name, value in counted.items() if name in (*COUNTED, "who")}
 
 
 def _claimed(claim: Stated, verdict: Verdict) -> Statement:
@@ -424,7 +342,48 @@ def summary_of(review: Review) -> Summary:
     authors = {
         who: _counts(review, [each for each in review.statements if each.labels.get("who") == who], ()) for who in names
     }
-    return Summary(whole, turns, authors, _found(review, whole), _marked(review, whole))
+    graded = {each.part: each.points for each in review.points}
+    rubric = review.rubric.parts if review.rubric else ()
+    given = [graded[part.name] for part in rubric if part.name in graded]
+    changes = Counter(change.kind for doubt in review.doubts for change in doubt.changes)
+    return Summary(
+        whole=whole,
+        turns=turns,
+        parts={name: _counts_in(review, rows) for name, rows in review.parts.items()},
+        topics={name: _counts_in(review, rows) for name, rows in _topics(review).items()},
+        authors=authors,
+        unanswered=tuple(name for name, rows in review.parts.items() if not rows),
+        given=sum(given) if given else None,
+        possible=sum(part.points for part in rubric),
+        ungraded=len(rubric) - len(given),
+        doubts={name: changes[name] for name in CHANGES if changes[name]},
+        found=_found(review, whole),
+        marked=_marked(review, whole),
+    )
+
+
+def _counts_in(review: Review, rows: Sequence[Row]) -> Counts:
+    """Counts over the statements and marks of some rows."""
+    lines = {line for row in rows for line in range(row.first, row.last + 1)}
+    statements = [each for each in review.statements if each.line in lines]
+    return _counts(review, statements, [mark for mark in review.marks if mark.line in lines])
+
+
+def _topics(review: Review) -> dict[str, list[Row]]:
+    """The rows of each topic: those of a rubric, else those under each heading of the first two levels."""
+    found: dict[str, list[Row]] = {}
+    if review.rubric:
+        for part in review.rubric.parts:
+            if part.topic:
+                found.setdefault(part.topic, []).extend(review.parts[part.name])
+        return found
+    current = ""
+    for row in review.rows:
+        if row.kind == "heading" and (title := TITLE.match(row.source)):
+            current = title[1].strip()[:80]
+        elif current:
+            found.setdefault(current, []).append(row)
+    return found if len(found) > 1 else {}
 
 
 def noticed(review: Review, statement: Statement) -> bool:
@@ -487,6 +446,20 @@ def _marked(review: Review, counts: Counts) -> str:
     if review.marks:
         given = ", ".join(f"{count} {name}" for name, count in counts.marks.items())
         found.append(f"Marks: {given}; on {_some(len(review.disagreements), 'statement')} person and run differ.")
+    changes = Counter(change.kind for doubt in review.doubts for change in doubt.changes)
+    if review.doubts:
+        said = ", ".join(f"{changes[name]} {name}" for name in CHANGES if changes[name]) or "no statement to compare"
+        found.append(f"After {_some(len(review.doubts), 'doubt')}: {said}.")
+    if review.rubric:
+        missing = [name for name, rows in review.parts.items() if not rows]
+        if missing:
+            found.append(f"Not answered: {', '.join(missing)}.")
+        graded = {each.part: each.points for each in review.points}
+        given = [graded[part.name] for part in review.rubric.parts if part.name in graded]
+        if given:
+            left = len(review.rubric.parts) - len(given)
+            open_ = f", {_some(left, 'part')} without points" if left else ""
+            found.append(f"Points: {sum(given):g} of {review.rubric.points:g}{open_}.")
     if counts.refuted and (review.marks or any("noticed" in each.labels for each in review.statements)):
         found.append(f"Of the refuted, {counts.noticed} noticed, {counts.unnoticed} by nobody.")
     if review.lost:

@@ -179,8 +179,10 @@ def test_text_for_a_terminal_has_every_statement() -> None:
 
 def test_each_verdict_stands_beside_its_passage() -> None:
     words = shown(made())
-    assert "✗ refuted 1 first Exact value x + 1 Counterexample x = 0 Worked out x=0: x + 1 = 1 != 0;" in words
-    assert "x = 0: left 1, right 0. True if x = 2 or kernel: fused." in words
+    assert (
+        "✗ refuted 1 first x = 0: left 1, right 0. True if x = 2 or kernel: fused. "
+        "Exact value x + 1 Counterexample x = 0 Worked out x=0: x + 1 = 1 != 0;" in words
+    )
     assert "✓ proved 2 second linear arithmetic" in words
     assert "likewise check - <<'END' ```claim first who: model A noticed: nobody given: x in R" in words
     assert "by witness" in words

@@ -74,6 +74,7 @@
     if (!target) return;
     if (current) current.classList.remove("current");
     current = target;
+    byId("marking").classList.add("chosen");
     target.classList.add("current");
     const focus = target.querySelector(":scope > details > summary") || target;
     focus.focus({ preventScroll: true });
@@ -228,6 +229,20 @@
     tell(`${fit.length} of ${list.length} marks opened; the others have no place here.`);
   }
 
+  // Points of a part: one number at a time, with the revision it was read at.
+  async function grade(field) {
+    const body = { points: { part: field.dataset.part, points: Number(field.value), revision: Number(field.dataset.revision) } };
+    if (field.value === "" || !field.checkValidity()) { tell("Not saved: points are a number from 0 on."); return; }
+    let answer;
+    try { answer = await fetch("marks", { method: "POST", body: JSON.stringify(body) }); }
+    catch { tell("Not saved: the server does not answer."); return; }
+    const told = await answer.json().catch(() => ({}));
+    const saved = answer.ok ? told.points : told.current;
+    if (saved) { field.dataset.revision = saved.revision; field.value = saved.points; }
+    if (answer.ok) tell(`Points for ${field.dataset.part}: ${field.value}.`);
+    else tell(answer.status === 409 ? "Not saved: changed in another tab, and now shown as it is there." : `Not saved: ${told.error || answer.status}`);
+  }
+
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const typing = event.target.closest("textarea, select, input");
@@ -247,10 +262,11 @@
   });
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest("a.ref, .jumps a");
+    const link = event.target.closest("a.ref, .jumps a, #disagreements a");
     if (link) {
       const found = byId(link.hash.slice(1).replace("-read", ""));
-      if (found) { event.preventDefault(); found.querySelector("details").open = true; choose(found); }
+      const details = found && found.querySelector(":scope > details");
+      if (details) { event.preventDefault(); details.open = true; choose(found); }
       return;
     }
     const button = event.target.closest("[data-mark], [data-export], [data-copy]");
@@ -271,6 +287,8 @@
     if (target && !String(getSelection())) choose(target, false);
   });
 
+  for (const field of document.querySelectorAll(".points"))
+    field.addEventListener("change", () => send(() => grade(field)));
   byId("tag").addEventListener("change", (event) => put({ tag: event.target.value }));
   byId("remark").addEventListener("change", (event) => put({ remark: event.target.value }));
   byId("import").addEventListener("change", (event) => { if (event.target.files[0]) open(event.target.files[0]); });
