@@ -20,6 +20,7 @@ from likewise.reading.expressions import Node, number
 from likewise.reading.latex import Unread
 
 POINTS = 24
+MATRIX_LETTERS = {*"ABCPQWXY"}
 CONSTANTS = {"pi", "e", "i", "infty"}
 ORDERED = {"<": (False, True), "<=": (False, False), ">": (True, True), ">=": (True, False)}  # (turned, strict)
 
@@ -194,6 +195,8 @@ def _listed(node: Node, world: World) -> Node:
     heads = [part.text for part in parts if part.kind == "defined"]
     if heads and len(heads) == len(parts):
         if len(set(heads)) == len(heads) > 1:
+            if node.text == "or":
+                raise Unread("one of several statements")
             return Node("assigned", tuple(sorted(parts, key=lambda part: part.text)))
         if len(set(heads)) == 1:
             return Node("set", tuple(part.parts[0] for part in parts))
@@ -806,8 +809,8 @@ def scalars(one: Node, other: Node, world: World) -> Outcome:
         name: kind for name, kind in types.items() if name not in world.given.declared or name in world.given.types
     }
     outcome = _matrices(one, other, types, world) if types else _numbers(one, other, world)
-    if not types and outcome.verdict == "equal" and (swapped := _order_matters(one, other)):
-        return depends(f"if {swapped} commute (nothing says whether they are numbers)")
+    if not types and outcome.verdict == "equal" and (said := _commuted(one, other, world)):
+        return depends(said)
     if outcome.verdict in ("different", "undecided"):
         outcome = _conditioned(one, other, outcome, types, world)
     if outcome.verdict == "different" and world.given.unread:
@@ -849,12 +852,26 @@ def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str]
     return outcome
 
 
-def _order_matters(one: Node, other: Node) -> str:
-    """Capital letters that may be matrices and stand in another order."""
-    products = [[name_of(part) for part in bare(node).parts] for node in (one, other) if bare(node).kind == "product"]
-    if len(products) != 2 or products[0] == products[1] or sorted(products[0]) != sorted(products[1]):
+def _commuted(one: Node, other: Node, world: World, ratio: Fraction = Fraction(1)) -> str:
+    """The condition under which factors may change places, if they do: letters of matrices, and sizes of a shape.
+
+    The two are equal as numbers, up to `ratio`.
+    """
+    trees = [bare(one), bare(other)]
+    shapes = all(tree.kind == "product" and set(tree.joined) == {"×"} for tree in trees)
+    if shapes and list(map(shown, trees[0].parts)) != list(map(shown, trees[1].parts)):
+        return "if a product is meant, not a shape"
+    if world.conventions.kind == "formula":
         return ""
-    return " and ".join(sorted(products[0])) if all(name in {*"ABCPQWXY"} for name in products[0]) else ""
+    products = [part for tree in trees for part in tree.walk() if part.kind in ("product", "^")]
+    letters = {name for part in products for name in part.names if name in MATRIX_LETTERS} - world.given.declared
+    if len(letters) < 2:
+        return ""
+    types = dict.fromkeys(sorted(letters), "matrix")
+    scaled = Node("product", (_fraction(abs(ratio)), other), joined=("",))
+    if _matrices(one, scaled if ratio not in (1, -1) else other, types, world).verdict == "equal":
+        return ""
+    return f"if {' and '.join(types)} commute (nothing says whether they are numbers)"
 
 
 def _case_folded(one: Node, other: Node, world: World) -> tuple[str, Node] | None:
@@ -1120,7 +1137,9 @@ def _equations(one: Node, other: Node, world: World) -> Outcome:
     gaps = [_gap(tree, forms) for tree in trees]
     ratio = forms.over(gaps[0], gaps[1]) if gaps[1].top != 0 else None
     if ratio is not None and (fixed := rational(ratio)) is not None and fixed:
-        return EQUAL
+        flat = [Node("-", tree.parts) for tree in trees]
+        said = _commuted(flat[0], flat[1] if fixed > 0 else Node("neg", (flat[1],)), world, fixed)
+        return depends(said) if said else EQUAL
     chance = random.Random(_seed(*trees))
     for place, gap in enumerate(gaps):  # a point of one that is none of the other
         for name in names:

@@ -51,9 +51,11 @@ def cleaned(text: str) -> str:
     '2^3 \\neq  1\\cdot 10^{-3}'
     """
     text = "".join(_plain_letter(each) for each in text).strip()
+    if re.search(r"(?<!\.\d)(?<!\d\d)\.{2,}$|\\[lc]?dots\W*$", text):
+        raise Unread("an answer that is not complete (...)")
     for _ in range(4):
         before = text
-        text = text.strip().rstrip(".,;:!" if not re.search(r"[\w)}\]]!$", text) else ".,;:").strip()
+        text = text.strip().rstrip(".,;:!" if not re.search(r"[\w)}\]]!+$", text) else ".,;:").strip()
         for opening, closing in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`")):
             inner = text[len(opening) : len(text) - len(closing)]
             if len(text) > len(opening + closing) and text.startswith(opening) and text.endswith(closing):
@@ -62,6 +64,10 @@ def cleaned(text: str) -> str:
             break
     if len(text) > LONGEST:
         raise Unread(f"longer than {LONGEST:,} characters")
+    if re.search(r"\d\s*x\s*\d|[A-Za-z0-9]\s+x\s+[A-Za-z0-9]", text):
+        raise Unread("an x that may be a sign of multiplication")
+    if re.search(r"(?<![A-Za-z\\])d[a-zA-Z]?\s*/\s*d[a-zA-Z](?![A-Za-z])", text):
+        raise Unread("a derivative")
     if re.match(r"~\s*[\d$]", text):
         raise Unread("an approximation")
     if re.fullmatch(r"\d{4}-\d\d?-\d\d?|\d\d?/\d\d?/\d{2,4}", text):
@@ -448,6 +454,8 @@ class Parser:
             raise Unread("an upper index that is no exponent")
         if shown == ["+"] or shown == ["-"]:
             raise Unread("an upper index that is no exponent")
+        if node.text.startswith("bb_") and any(each.text == "×" for each in above):
+            raise Unread("a space of matrices")
         return Node("^", (node, self.part(above)))
 
     def primary(self) -> Node:
@@ -685,6 +693,9 @@ class Parser:
     def macro(self, token: Token) -> Node:
         match token.text:
             case "frac":
+                above, below = ("".join(each.text for each in part) for part in token.inner)
+                if re.match(r"d($|[a-z^])", above) and re.match(r"d[a-zA-Z](\^|$)", below):
+                    raise Unread("a derivative")
                 return Node("group", (Node("/", tuple(map(self.part, token.inner))),))
             case "binom":
                 return Node("choose", tuple(map(self.part, token.inner)))

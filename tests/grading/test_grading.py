@@ -116,6 +116,9 @@ DEPENDS = [
     (r"\sqrt{x^{2n}}", "x^n", "x > 0"),
     (r"\boxed{42}. No, the answer is 41.", "42", "the box"),
     ("1,22", "1.22", "decimal point"),
+    ("(A+B)^2", "A^2+2AB+B^2", "commute"),
+    ("AB = I", "BA = I", "commute"),
+    (r"B \times N", r"N \times B", "not a shape"),
     (r"\boxed{1} papers and \boxed{2} bins", "1, 2", "all boxes"),
 ]
 UNDECIDED = [
@@ -140,6 +143,10 @@ UNDECIDED = [
     ("2024-11-18", "1995", "date"),
     ("0^0", "1", "power 0"),
     (r"x \approx 42", "42", "approximation"),
+    (r"\frac{dy}{dx}", "y/x", "derivative"),
+    ("n x m", "m x n", "multiplication"),
+    ("x = 1 or y = 2", "x = 1, y = 2", "one of several"),
+    ("42...", "42", "not complete"),
     (r"x = 41 \approx 60", "41", "not near"),
     (r"\phantom{\boxed{\frac{1}{3}}}", "1/3", "empty"),
     ("Answer: the largest $n$ is 34.", "n", "a number beside"),
