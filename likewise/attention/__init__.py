@@ -17,6 +17,7 @@ from likewise.attention.linear import DenominatorWarning, linear_attention
 from likewise.attention.masks import Structure
 from likewise.attention.random_features import Fourier, Hyperbolic, Positive, SoftmaxFourier
 from likewise.attention.state import LinearState
+from likewise.attention.torch_heads import TorchMultiheadAttention
 
 __all__ = [
     "Argmax",
@@ -45,6 +46,7 @@ __all__ = [
     "SoftmaxFourier",
     "Structure",
     "Taylor",
+    "TorchMultiheadAttention",
     "argmax_attention",
     "compare",
     "diagnose",

@@ -40,6 +40,7 @@ NAMES = {
         "SoftmaxFourier",
         "Structure",
         "Taylor",
+        "TorchMultiheadAttention",
         "argmax_attention",
         "compare",
         "diagnose",
