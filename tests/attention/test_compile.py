@@ -48,29 +48,32 @@ def assert_compiles(attend: Form, sizes: Sizes, structure: dict[str, Any]) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.full) if name in ("Exponential", "Gaussian") else name for name in FORMS],
+    ("name", "causal"),
+    [
+        pytest.param(name, causal, marks=[] if (name, causal) == ("plain", True) else pytest.mark.full)
+        for name in FORMS
+        for causal in (False, True)
+    ],
 )
-@pytest.mark.parametrize("causal", [False, True])
 def test_compiled_is_eager(name: str, causal: bool) -> None:
     assert_compiles(FORMS[name], Sizes(T=T, S=T), {"causal": causal})
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["softmax", "Polynomial", "plain"])
 def test_compiled_is_eager_with_other_lengths_and_padding(name: str) -> None:
     mask = torch.rand(2, T + 4, generator=seeded(5)) > 0.3
     assert_compiles(FORMS[name], Sizes(T=T, S=T + 4), {"causal": True, "mask": mask})
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["softmax", "plain"])
 @pytest.mark.parametrize("kind", ["prefix", "block"])
 def test_compiled_is_eager_under_structure(name: str, kind: str) -> None:
     assert_compiles(FORMS[name], Sizes(T=T, S=T), structures(T)[kind])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_compiled_keys_that_jump_beside_padding_are_eager() -> None:
     q, k, v = draw(Sizes(T=T, S=T), seeded(7), dtype=torch.float32)
     k = k * torch.linspace(50, 0.1, T)[:, None]
