@@ -227,11 +227,11 @@ KERNELS: dict[str, tuple[SimilarityKernel, Similarity]] = {
 def allowed(q: Tensor, k: Tensor, structure: Structure) -> Tensor:
     """Which query may attend to which key, (B, H, T, S), pair by pair as the house defines it."""
     batch, heads, length, positions = q.shape[0], q.shape[1], q.shape[2], k.shape[2]
-    may = torch.ones(batch, 1, length, positions, dtype=torch.bool)
     ids, prefixes = structure.get("sequence_ids"), structure.get("prefix_lengths")
     ids = None if ids is None else ids.tolist()
     prefixes = [0] * batch if prefixes is None else prefixes.tolist()
     block = structure.get("block_size") or 1
+    rows = []
     for b in range(batch):
         for i in range(length):
             at = i + positions - length
@@ -241,7 +241,8 @@ def allowed(q: Tensor, k: Tensor, structure: Structure) -> Tensor:
                 row = [j <= last or j < prefixes[b] for j in range(positions)]
             if ids is not None:
                 row = [seen and ids[b][j] == ids[b][at] for j, seen in enumerate(row)]
-            may[b, 0, i] = torch.tensor(row, dtype=torch.bool)
+            rows.append(row)
+    may = torch.tensor(rows, dtype=torch.bool).view(batch, 1, length, positions)
     mask = structure.get("mask")
     if mask is not None:
         may = may & (mask[:, None, None, :] if mask.dim() == 2 else mask)

@@ -38,9 +38,6 @@ LINEAR: dict[str, Form] = {
 }
 FORMS = EXACT | LINEAR
 T = 19  # longer than a compiled chunk
-# Tracing takes seconds: here each kind of map once with each kind of structure, all of them in the full run.
-FULL = pytest.mark.full
-USUAL = {("softmax", True), ("Polynomial", False), ("log and value", False)}
 
 
 def assert_compiles(attend: Form, sizes: Sizes, structure: dict[str, Any]) -> None:
@@ -53,7 +50,7 @@ def assert_compiles(attend: Form, sizes: Sizes, structure: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     ("name", "causal"),
     [
-        pytest.param(name, causal, marks=() if (name, causal) in USUAL else FULL)
+        pytest.param(name, causal, marks=[] if (name, causal) == ("plain", True) else pytest.mark.full)
         for name in FORMS
         for causal in (False, True)
     ],
@@ -69,14 +66,14 @@ def test_compiled_is_eager_with_other_lengths_and_padding(name: str) -> None:
     assert_compiles(FORMS[name], Sizes(T=T, S=T + 4), {"causal": True, "mask": mask})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["softmax", pytest.param("plain", marks=FULL)])
-@pytest.mark.parametrize("kind", [pytest.param("prefix", marks=FULL), "block"])
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["softmax", "plain"])
+@pytest.mark.parametrize("kind", ["prefix", "block"])
 def test_compiled_is_eager_under_structure(name: str, kind: str) -> None:
     assert_compiles(FORMS[name], Sizes(T=T, S=T), structures(T)[kind])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_compiled_keys_that_jump_beside_padding_are_eager() -> None:
     q, k, v = draw(Sizes(T=T, S=T), seeded(7), dtype=torch.float32)
     k = k * torch.linspace(50, 0.1, T)[:, None]

@@ -26,8 +26,10 @@ from tests.attention.drawing import (
     assert_same_beside_the_largest,
     both,
     draw,
+    ours,
     seeded,
     structures,
+    wild_rows,
 )
 
 Form = Callable[..., Tensor]
@@ -79,7 +81,7 @@ def test_gradients_through_jumps_are_those_of_finite_differences(
 
 # Keys that exceed what was seen before them by more than prefix.JUMP are exponentiated pair by pair.
 
-LOG_MAPS = pytest.mark.parametrize("name", brute.LOGARITHMIC)
+LOG_MAPS = pytest.mark.parametrize("name", [name for name in brute.LOGARITHMIC if "," not in name])
 
 
 def jumping(name: str, sizes: Sizes, dtype: torch.dtype) -> Inputs:
@@ -121,7 +123,8 @@ def test_the_path_for_jumps_equals_the_ordinary_path(
     inputs, structure = draw(Sizes(T=11), seeded(23), size=SMALL), structures(11)[kind]
     ordinary, expected = both(name, features, inputs, structure, chunk_size)
     monkeypatch.setitem(prefix.JUMP, torch.float64, 0.01)
-    careful, _ = both(name, features, inputs, structure, chunk_size)
+    wild = wild_rows(name, features, inputs, structure)
+    careful = ours(features, inputs, structure, chunk_size, wild)
     assert_same(ordinary, expected)
     assert_same(careful, expected)
     assert not all(torch.equal(one, other) for one, other in zip(careful, ordinary, strict=True))
