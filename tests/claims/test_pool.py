@@ -26,7 +26,7 @@ NEVER_READY = "import time; time.sleep(60)"
 )
 def test_a_worker_that_misbehaves_is_late_and_gone(program: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Worker("pure")
-    monkeypatch.setattr(pools, "BOOT", program)
+    monkeypatch.setattr(Worker, "boot", program)
     started = time.monotonic()
     with pytest.raises(Late, match=reason):
         worker.ask(TRUE, 1.0)
@@ -37,7 +37,7 @@ def test_a_worker_that_misbehaves_is_late_and_gone(program: str, reason: str, mo
 
 
 def test_a_worker_that_never_starts_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "BOOT", NEVER_READY)
+    monkeypatch.setattr(Worker, "boot", NEVER_READY)
     monkeypatch.setattr(pools, "START", 0.5)
     with pytest.raises(Late, match="over its deadline"):
         Worker("pure").ask(TRUE, 1.0)
@@ -68,7 +68,7 @@ def test_a_stopped_worker_leaves_no_process() -> None:
 @pytest.mark.parametrize("reason", ["seconds", "gone"])
 def test_all_questions_end_together(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deadline for all, or nobody who waits: what runs is killed, and what waits is not begun."""
-    monkeypatch.setattr(pools, "BOOT", HANG)
+    monkeypatch.setattr(Worker, "boot", HANG)
     pool, answers, gone = Pool(2), {}, threading.Event()
     threading.Timer(1.0, gone.set).start()
     started = time.monotonic()

@@ -254,7 +254,7 @@ def test_the_reviewed_answer_repeats_the_known_mistakes() -> None:
     found = review_example()
     wrong = {each.id for each in found.statements if each.refuted}
     assert wrong == {"law", "short-map", "cost", "sign-lost"}
-    assert [each.line for each in found.disagreements] == [30]
+    assert [each.line for each in found.disagreements] == [29]
     assert found.lost == ()
     assert (found.summary.whole.noticed, found.summary.whole.unnoticed) == (2, 2)
 
