@@ -13,6 +13,7 @@ from likewise.claims.chance.sampling import decide
 from likewise.claims.chance.trials import draw, support
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unparsed
 from likewise.claims.verdict import Finding, Undecided
 from likewise.programs.demonstrations.positive_features import KEYS, QUERY, VALUES, positive_features_r4
 
@@ -199,3 +200,17 @@ def test_ratio_of_unbiased_estimates_is_biased() -> None:
     assert finding.detail.startswith("mean in [0.4")
     assert finding.grade == "sampled, alpha=1e-6, n=200000"
     assert found(text.replace("0.4202 within 0.002", "0.411 within 0.005")).verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("given: w ~ N(0, -sqrt(1))\nassert: E[cos(w)] == 0", "the variance of w is below zero"),
+        ("given: x ~ U(sqrt(1), 0)\nassert: E[x] == 0", "x has an empty range"),
+        ("given: x ~ U(0, 1)\nassert: E[x - E[x]] == 0", "do not stand inside one another"),
+        ("given: m, s in R; x ~ N(m, s^2)\nassert: E[(x - E[x])^3] == 0", "do not stand inside one another"),
+    ],
+)
+def test_laws_that_do_not_exist_and_nested_means_are_malformed(text: str, reason: str) -> None:
+    with pytest.raises(Unparsed, match=reason):
+        parse(text)
