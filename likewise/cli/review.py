@@ -40,6 +40,9 @@ def review(
 ) -> None:
     """Review an answer: every statement with its verdict, the reader's marks, and where the two differ.
 
+    A doubt of the user is shown with the replies before and after it. rubric.yaml beside the answer gives its parts and
+    points. A folder gives an index page, a card for each assistant, and tables.
+
     Exit code 0: nothing refuted; 1: something is refuted; 2: wrong usage or a malformed claim.
     """
     if answer.is_dir():

@@ -52,7 +52,9 @@ def serve_review(review: Review, marks: Path, *, port: int = 0, token: str | Non
                 given = points_of(data["points"])
                 if given.part not in parts:
                     raise Refusal(404, "There is no such part in the rubric.")
-                return _json({"points": file.put_points(given).to_json()})
+                saved = file.put_points(given)
+                words = review.with_marks(file.read(), file.read_points()).summary.asked
+                return _json({"points": saved.to_json(), "words": words})
             mark = mark_of(data["put"])
             if (mark.line, mark.column) not in sources:
                 raise Refusal(404, "There is nothing to mark in that place.")

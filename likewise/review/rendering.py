@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from likewise.claims.stated import Stated
+from likewise.claims.stated import UNNOTICED, Stated
 from likewise.claims.verdict import Verdict
 from likewise.page import render
 from likewise.review.corrections import Attempt, attempts
@@ -133,6 +133,7 @@ def page(review: Review, *, live: bool = False) -> str:
             "tags": TAGS,
             "gists": {number: gist(each.verdict) for number, each in numbered},
             "commands": {number: repeat(each) for number, each in numbered},
+            "labelled": {number: _labelled(each) for number, each in numbered},
             "anchors": _Anchors(review),
             "legend": [(legend[name], words) for name, words in LEGEND.items() if name in legend],
             "corrections": _corrections(review),
@@ -207,6 +208,12 @@ def set_source(statement: Statement) -> str:
         return mathml(statement.source.strip(), display=False)
     except Unset:
         return f"<code>{escaped(statement.source)}</code>"
+
+
+def _labelled(statement: Statement) -> str:
+    """Whether the `noticed` label of a claim says that somebody saw an error; empty without a label."""
+    label = statement.labels.get("noticed", "")
+    return ("no" if label.startswith(UNNOTICED) else "yes") if label else ""
 
 
 def _embedded(data: object) -> str:

@@ -17,7 +17,7 @@ from likewise.progress import Progress, parts, silent
 from likewise.reading.answers import BUDGET, Answer, check_answer
 from likewise.reading.segments import Turn as Spoken
 from likewise.reading.speakers import headed
-from likewise.review.doubt import CHANGES, Doubt, doubts
+from likewise.review.doubt import CHANGES, ChangeName, Doubt, doubts
 from likewise.review.marks import Mark, Place, Points, placed, to_json_lines, to_markdown
 from likewise.review.rubric import Rubric, rows_of_parts
 from likewise.review.setting import Formula, Row, escaped, find_formulas, set_rows
@@ -85,11 +85,12 @@ class Summary:
     doubts: Mapping[str, int]  # statements by how they changed after a doubt
     found: str  # what the run found, in plain words
     marked: str  # what the person marked
+    asked: str  # what became of doubts, of the parts of the question and of lost marks
 
     @property
     def words(self) -> str:
         """A text to copy into a report."""
-        return f"{self.found} {self.marked}".strip()
+        return " ".join(words for words in (self.found, self.marked, self.asked) if words)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -359,6 +360,7 @@ def summary_of(review: Review) -> Summary:
         doubts={name: changes[name] for name in CHANGES if changes[name]},
         found=_found(review, whole),
         marked=_marked(review, whole),
+        asked=_asked(review, changes, given),
     )
 
 
@@ -446,7 +448,14 @@ def _marked(review: Review, counts: Counts) -> str:
     if review.marks:
         given = ", ".join(f"{count} {name}" for name, count in counts.marks.items())
         found.append(f"Marks: {given}; on {_some(len(review.disagreements), 'statement')} person and run differ.")
-    changes = Counter(change.kind for doubt in review.doubts for change in doubt.changes)
+    if counts.refuted and (review.marks or any("noticed" in each.labels for each in review.statements)):
+        found.append(f"Of the refuted, {counts.noticed} noticed, {counts.unnoticed} by nobody.")
+    return " ".join(found)
+
+
+def _asked(review: Review, changes: Counter[ChangeName], given: Sequence[float]) -> str:
+    """What became of doubts, of the parts of the question and of lost marks, in plain words."""
+    found = []
     if review.doubts:
         said = ", ".join(f"{changes[name]} {name}" for name in CHANGES if changes[name]) or "no statement to compare"
         found.append(f"After {_some(len(review.doubts), 'doubt')}: {said}.")
@@ -454,14 +463,10 @@ def _marked(review: Review, counts: Counts) -> str:
         missing = [name for name, rows in review.parts.items() if not rows]
         if missing:
             found.append(f"Not answered: {', '.join(missing)}.")
-        graded = {each.part: each.points for each in review.points}
-        given = [graded[part.name] for part in review.rubric.parts if part.name in graded]
         if given:
             left = len(review.rubric.parts) - len(given)
             open_ = f", {_some(left, 'part')} without points" if left else ""
             found.append(f"Points: {sum(given):g} of {review.rubric.points:g}{open_}.")
-    if counts.refuted and (review.marks or any("noticed" in each.labels for each in review.statements)):
-        found.append(f"Of the refuted, {counts.noticed} noticed, {counts.unnoticed} by nobody.")
     if review.lost:
         found.append(f"{_some(len(review.lost), 'mark')} could not be placed: the passage was changed.")
     return " ".join(found)

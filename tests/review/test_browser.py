@@ -12,9 +12,12 @@ import pytest
 
 from likewise.claims.documents import markdown_claims
 from likewise.claims.verdict import Verdict
-from likewise.review import Mark, MarkFile, Review, page, review_of, serve_review
-from likewise.review.marks import from_markdown, import_marks
+from likewise.review import Folder, Mark, MarkFile, Review, page, pages_of, review, review_of, serve_review
+from likewise.review.folder import Entry
+from likewise.review.marks import Points, from_markdown, import_marks
+from likewise.review.rubric import rubric_of
 from tests.review.payloads import ALL, LATEX, MARKDOWN, PLAIN
+from tests.review.test_doubt import SECOND, TALK
 from tests.review.test_reviewing import ANSWER, HOLDS, REFUTED, made
 
 pytestmark = pytest.mark.full
@@ -92,7 +95,8 @@ def test_marks_by_keyboard_alone(tab: Tab) -> None:
     tab.press("Escape", "t")
     tab.page.select_option("#tag", "wrong mathematics")
     assert tab.shown('[data-mark-of="5:1"]') == "✗ wrong wrong mathematics: not so"
-    assert tab.shown("#mark-words") == "Marks: 1 right, 1 wrong; on 0 statements person and run differ."
+    words = "Marks: 1 right, 1 wrong; on 0 statements person and run differ. Of the refuted, 1 noticed, 0 by nobody."
+    assert tab.shown("#mark-words") == words == made(Mark(3, 0, "right"), Mark(5, 1, "wrong")).summary.marked
 
 
 def test_enter_opens_what_was_found(tab: Tab) -> None:
@@ -159,6 +163,32 @@ def test_marks_are_saved_and_opened_as_files(tab: Tab, tmp_path: Path) -> None:
     (tmp_path / "odd.json").write_text('{"marks": [{"line": "<img>", "mark": "right"}, 3, null]}')
     tab.page.set_input_files("#import", tmp_path / "odd.json")
     until(lambda: tab.shown("#told").startswith("0 of 3"))
+
+
+def talk() -> Review:
+    """A doubt, a rubric with points, and marks."""
+    rubric = rubric_of("parts: [{name: (a), points: 3, topic: sums}, {name: (b)}]")
+    found = review(TALK.format(doubt="Are you sure?", second=SECOND), [], rubric, name="talk.md")
+    return found.with_marks([Mark(3, 0, "wrong", "no")], [Points("(a)", 2)])
+
+
+def test_the_script_keeps_what_became_of_doubts_and_points(browser: Any, tmp_path: Path) -> None:
+    found = talk()
+    opened = Tab(browser, written(tmp_path, found))
+    assert opened.shown("#mark-words") == found.summary.marked
+    assert opened.shown("#asked-words") == found.summary.asked
+    opened.close()
+
+
+def test_points_are_given_on_the_live_page(browser: Any, tmp_path: Path) -> None:
+    file = MarkFile(tmp_path / "talk.marks.json")
+    with serve_review(talk(), file.path).running() as address:
+        opened = Tab(browser, address)
+        opened.page.fill('[data-part="(b)"]', "1.5")
+        opened.press("Tab")
+        until(lambda: [(each.part, each.points) for each in file.read_points()] == [("(b)", 1.5)])
+        until(lambda: "Points: 1.5 of 3, 1 part without points." in opened.shown("#asked-words"))
+        opened.close()
 
 
 def test_without_a_script_the_page_is_readable(browser: Any, tmp_path: Path) -> None:
@@ -280,6 +310,30 @@ def test_axe_finds_nothing(browser: Any, tmp_path: Path, scheme: str, width: int
     ]
     assert told == []
     opened.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_doubts_points_and_folders_pass_axe_and_fit(browser: Any, tmp_path: Path, scheme: str, width: int) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="no axe; pip install axe-playwright-python"
+    )
+    hostile = PLAIN[0][:80]
+    folder = Folder(hostile, (Entry("one", "sums", "a.md", talk()), Entry(hostile, "sums", "b.md", talk())))
+    for html in (page(talk()), page(talk(), live=True), pages_of(folder)["index.html"]):
+        (tmp_path / "page.html").write_text(html)
+        opened = Tab(
+            browser,
+            (tmp_path / "page.html").as_uri(),
+            color_scheme=scheme,
+            viewport={"width": width, "height": 900},
+        )
+        opened.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        violations = axe.Axe().run(opened.page).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"][:200]) for each in violations] == []
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert not [event for event in opened.events if event.startswith(("dialog", "http"))]
+        opened.close()
 
 
 @pytest.mark.parametrize("width", [390, 768, 1920])

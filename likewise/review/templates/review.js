@@ -46,11 +46,18 @@
     const list = byId("disagreements").querySelector("ul");
     list.replaceChildren();
     const counts = {};
+    let refuted = 0, noticed = 0, labelled = false;
     for (const mark of marks.values()) counts[mark.mark] = (counts[mark.mark] || 0) + 1;
     for (const each of targets) {
       const verdict = each.dataset.verdict;
       if (!verdict) continue;
       const row = each.closest(".row");
+      labelled ||= each.dataset.noticed !== "";
+      if (verdict === "refuted") {
+        refuted++;
+        const here = [marks.get(each.dataset.key), row && marks.get(row.dataset.key)];
+        if (each.dataset.noticed === "yes" || here.some((mark) => mark && mark.mark === "wrong")) noticed++;
+      }
       const mark = marks.get(each.dataset.key) || (verdict === "refuted" && row ? marks.get(row.dataset.key) : null);
       if (!mark) continue;
       const praised = mark.mark === "right" || mark.mark === "praise";
@@ -66,8 +73,9 @@
     byId("disagreements").hidden = !list.children.length;
     const given = Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
     const differ = list.children.length;
-    byId("mark-words").textContent =
-      given && `Marks: ${given}; on ${differ} statement${differ === 1 ? "" : "s"} person and run differ.`;
+    const words = given ? [`Marks: ${given}; on ${differ} statement${differ === 1 ? "" : "s"} person and run differ.`] : [];
+    if (refuted && (given || labelled)) words.push(`Of the refuted, ${noticed} noticed, ${refuted - noticed} by nobody.`);
+    byId("mark-words").textContent = words.join(" ");
   }
 
   function choose(target, scroll = true) {
@@ -239,6 +247,7 @@
     const told = await answer.json().catch(() => ({}));
     const saved = answer.ok ? told.points : told.current;
     if (saved) { field.dataset.revision = saved.revision; field.value = saved.points; }
+    if (answer.ok) byId("asked-words").textContent = told.words;
     if (answer.ok) tell(`Points for ${field.dataset.part}: ${field.value}.`);
     else tell(answer.status === 409 ? "Not saved: changed in another tab, and now shown as it is there." : `Not saved: ${told.error || answer.status}`);
   }
@@ -273,7 +282,7 @@
     if (button && button.matches("button")) {
       if ("export" in button.dataset) save(button.dataset.export);
       else if ("copy" in button.dataset)
-        navigator.clipboard.writeText(`${byId("found-words").textContent} ${byId("mark-words").textContent}`.trim())
+        navigator.clipboard.writeText(["found", "mark", "asked"].map((name) => byId(`${name}-words`).textContent).filter(Boolean).join(" "))
           .then(() => tell("The summary is copied."), () => tell("This browser does not let pages copy."));
       else put({ mark: button.dataset.mark });
       return;
