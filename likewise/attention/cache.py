@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from likewise.attention.masks import check_key_mask
@@ -62,7 +62,7 @@ class KeyValueCache:
         """The memory that the positions so far need."""
         return 0 if self.storage is None else self.keys.nbytes + self.values.nbytes
 
-    def select(self, rows: Int[Tensor, " N"]) -> "KeyValueCache":
+    def select(self, rows: Tensor) -> "KeyValueCache":
         """A cache of these batch rows, in this order; a row may stand several times, as in beam search."""
         if self.storage is None:
             return self

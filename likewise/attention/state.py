@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -291,7 +291,7 @@ class LinearState:
         require_count("LinearState.fork", "copies", copies)
         return replace(self._map(lambda x: x.repeat_interleave(copies, dim=0)), batch=self.batch * copies)
 
-    def select(self, rows: Int[Tensor, " N"]) -> "LinearState":
+    def select(self, rows: Tensor) -> "LinearState":
         """A state of these batch rows, in this order; a row may stand several times, as in beam search."""
         check_rows("LinearState.select", rows, self.batch)
         return replace(self._map(lambda x: x.index_select(0, rows.to(x.device))), batch=len(rows))
