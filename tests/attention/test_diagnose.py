@@ -230,7 +230,7 @@ def test_a_peaked_head_is_left_alone_and_a_flat_one_is_not() -> None:
     assert peaked.advice.text.startswith("do not linearise this head: the best map, ")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_defaults_are_taylor_and_three_random_maps_by_width_and_window() -> None:
     q, k, v = draw(Sizes(G=2, repeats=1, T=131, S=131), seeded(3), dtype=torch.float32)
     found = diagnose(q, k, v, causal=True, generator=seeded(0))

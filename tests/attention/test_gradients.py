@@ -62,7 +62,7 @@ def test_gradients_are_those_of_finite_differences(attend: Form, kind: str) -> N
     assert gradcheck(*tiny(attend, kind, 5), fast_mode=True)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("attend", "kind"), EVERY_PATH)
 def test_double_backward_works(attend: Form, kind: str) -> None:
     assert gradgradcheck(*tiny(attend, kind, 3), fast_mode=True)

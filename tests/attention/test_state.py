@@ -172,7 +172,7 @@ def test_rollback_is_exact_to_the_last_bit(name: str, lag: int, count: int, befo
         assert_same_future(later.rollback(count), state, sequence(7, seed=5))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", brute.LOGARITHMIC)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("own", [1, SIZES.G], ids=["shared frequencies", "own frequencies"])

@@ -17,7 +17,7 @@ def decided(text: str) -> Finding:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("row", "verdict", "text", "part"), rows(COUNTED) + rows(LOGICAL))
 def test_rows_of_the_catalogue_have_its_verdict(row, verdict, text, part):
     found = decide_by_engines(parse(text))

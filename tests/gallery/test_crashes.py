@@ -92,7 +92,7 @@ def check(path: Path, acknowledged: list[str]) -> None:
         assert (numpy.unique(owners, return_counts=True)[1] == TEMPLATES).all()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_kill_loses_nothing(tmp_path: Path) -> None:
     assert rounds(tmp_path, 1, 20) >= 40
 

@@ -103,7 +103,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.usefixtures("one_thread")
 def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     code = textwrap.dedent(KILLED)
