@@ -1,5 +1,6 @@
 """A loopback server answers its own pages, with the token, within its limits; and nothing else."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -120,17 +121,27 @@ def test_a_client_that_goes_disturbs_nobody(server: Server, capfd: pytest.Captur
 
 
 def test_many_clients_are_served_and_too_many_are_turned_away(server: Server) -> None:
-    waiting = [socket.create_connection(("127.0.0.1", server.gate.port)) for _ in range(CLIENTS - 1)]
-    time.sleep(0.3)
-    assert ask(server).status == 200
-    waiting += [socket.create_connection(("127.0.0.1", server.gate.port)) for _ in range(CLIENTS)]
-    time.sleep(0.3)
-    with pytest.raises((http.client.HTTPException, OSError)):
-        ask(server)
-    for connection in waiting:
-        connection.close()
-    time.sleep(0.3)
-    assert ask(server).status == 200
+    def wait(count: int, *, answered: bool) -> None:
+        """So many clients connect and say nothing; soon another one is answered, or turned away."""
+        for _ in range(count):
+            waiting.enter_context(socket.create_connection(("127.0.0.1", server.gate.port)))
+        ends = time.monotonic() + 20.0
+        while is_answered(server) is not answered:
+            assert time.monotonic() < ends
+            time.sleep(0.1)
+
+    with contextlib.ExitStack() as waiting:
+        wait(CLIENTS - 1, answered=True)
+        wait(CLIENTS, answered=False)
+        waiting.close()
+        wait(0, answered=True)
+
+
+def is_answered(server: Server) -> bool:
+    try:
+        return ask(server).status == 200
+    except (http.client.HTTPException, OSError):
+        return False
 
 
 def test_requests_are_answered_side_by_side() -> None:

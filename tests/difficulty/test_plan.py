@@ -109,4 +109,4 @@ def test_the_work_takes_no_more_memory_than_planned(tmp_path: pathlib.Path) -> N
     command = [sys.executable, "-c", MEASURED, str(tmp_path / "rows")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=pathlib.Path(__file__).parents[2])
     taken, planned = map(int, done.stdout.split())
-    assert planned / 2 < taken < planned + (8 << 20)  # some megabytes are the library's own
+    assert planned / 2 < taken < planned + (16 << 20)  # some megabytes are the library's own
