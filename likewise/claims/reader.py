@@ -369,6 +369,8 @@ class Slope:
             value = power(self.value, exponent)
             if self.rate is None or not exponent:
                 return self._of(value, None)
+            if Fraction(exponent).denominator > 1:
+                self._edge()
             return self._of(
                 value,
                 self._singular(lambda: power(self.value, exponent - 1)) * (self.rate * self.scalars.number(exponent)),
@@ -378,8 +380,20 @@ class Slope:
         if exponent.rate is not None:
             parts[0] = value * self.scalars.elementwise["log"](self.value) * exponent.rate
         if self.rate is not None:
+            self._edge()
             parts[1] = power(self.value, exponent.value - 1) * exponent.value * self.rate
         return self._of(value, _sum(*parts))
+
+    def _edge(self) -> None:
+        """A power that is no whole one ends at a base of 0: no derivative there, unless the base stays 0."""
+        try:
+            edge = _sign(self.scalars, self.value) == 0
+        except Undecided:
+            return
+        if edge and _sign(self.scalars, self.rate) == 0:
+            raise Undecided("the derivative of a power of 0")
+        if edge:
+            raise ArithmeticError("no derivative at the end of a power")
 
     def _singular(self, slope: Callable[[], Entry]) -> Entry:
         """The slope of a root, which is infinite at 0, unless what is under the root stays there."""

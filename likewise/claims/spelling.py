@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
+from itertools import combinations
 from math import comb
 
 from likewise.claims.language.claim import Bernoulli, Claim, Exponential, Normal, Rademacher, Reals, Uniform
@@ -512,8 +513,8 @@ class _Differential:
         mine, axes = self.speller.dims.get(self.name), self.speller.shape(body)
         if mine is None:
             raise Unspelled
-        if not mine and _bends(body):
-            raise Unspelled  # at a kink only the reader knows on which side it is
+        if _bends(body, self.name) and not (mine and _stays_bent(body, self.name)):
+            raise Unspelled  # at a kink only the reader knows on which side it is, and whether it is one
         if not axes:
             parts: list[Node] = []
             self._back(body, ONE, parts)
@@ -705,12 +706,62 @@ class _Differential:
         raise Unspelled
 
 
-def _bends(node: Node) -> bool:
-    """Whether a function with a kink or a jump is taken of something that moves."""
-    if not names(node):
-        return False
-    mine = isinstance(node, Call) and node.function in ("abs", "relu", "max", "min", "sign", "floor", "norm", "sqrt")
-    return mine or any(map(_bends, children(node)))
+def bending(node: Node, name: str) -> tuple[Node, ...]:
+    """What must not be 0 for this operation to have a derivative by the name: at 0 it has a kink, a jump or an edge."""
+    if name not in names(node):
+        return ()
+    match node:
+        case Call("max" | "min", (_, _, *_)):
+            pairs = combinations(children(node), 2)
+            return tuple(Binary("-", a, b) for a, b in pairs if name in names(a) | names(b))
+        case Call("abs" | "relu" | "sign" | "norm" | "sqrt", (operand,)) if isinstance(operand, Node):
+            return (operand,)
+        case Call("max" | "min" | "floor" | "argmax", _) | Indexed("max" | "min", _, _, _, _):
+            return (ZERO,)
+        case Binary("^", _, Number(value)) if value.denominator == 1:
+            return ()
+        case Binary("^", base, _) if name in names(base):
+            return (base,)
+    return ()
+
+
+def _bends(node: Node, name: str) -> bool:
+    """Whether an operation that may have no derivative is taken of something that moves."""
+    return bool(bending(node, name)) or any(_bends(child, name) for child in children(node))
+
+
+def _stays_bent(node: Node, name: str) -> bool:
+    """Whether f has no derivative wherever the one bent operation in it has none: nothing smooths it."""
+    match node:
+        case Call("abs" | "relu" | "norm", (operand,)) if isinstance(operand, Node):
+            return _moves(operand, name)
+        case Call("sum" | "mean" | "exp" | "log", (operand,)) if isinstance(operand, Node):
+            return _stays_bent(operand, name)
+        case Negative(operand):
+            return _stays_bent(operand, name)
+        case Binary("+" | "-", left, right):
+            bent = [part for part in (left, right) if _bends(part, name)]
+            return len(bent) == 1 and _stays_bent(bent[0], name)
+        case Binary("*" | "/", left, right):
+            factor, bent = (left, right) if isinstance(left, Number) else (right, left)
+            return isinstance(factor, Number) and factor != ZERO and _stays_bent(bent, name)
+    return False
+
+
+def _moves(node: Node, name: str) -> bool:
+    """Whether every entry moves with its entry of the variable: x itself, shifted or scaled by a number."""
+    match node:
+        case Name(mine):
+            return mine == name
+        case Negative(operand):
+            return _moves(operand, name)
+        case Binary("+" | "-", left, right):
+            moving = [part for part in (left, right) if name in names(part)]
+            return len(moving) == 1 and _moves(moving[0], name)
+        case Binary("*" | "/", left, right):
+            factor, rest = (left, right) if isinstance(left, Number) else (right, left)
+            return isinstance(factor, Number) and factor != ZERO and _moves(rest, name)
+    return False
 
 
 def _partial(node: Node, sizes: frozenset[str]) -> bool:

@@ -28,6 +28,14 @@ F given: x in R | assert: grad(tanh(x), x) == 1 - tanh(x)
 T given: x in R | assert: grad(normcdf(x), x) == exp(-x^2/2)/sqrt(2*pi)
 T given: x in R | assert: grad(x*abs(x), x) == 2*abs(x)
 F given: x in R | assert: grad(abs(x), x) == sign(x)
+F given: x in R | assume: x >= 1/3 | assert: grad(abs(3*x - 1), x) == 3
+T given: x in R | assume: x > 1/3 | assert: grad(abs(3*x - 1), x) == 3
+T given: x in R | assume: x >= 1/3 | assert: grad(relu(3*x - 1)^2, x) == 6*(3*x - 1)
+F given: x in R | assume: x^2 >= 2; x > 0 | assert: grad(abs(x^2 - 2), x) == 2*x
+F given: x, y in R | assume: 3*x >= y + 1/5 | assert: grad(max(3*x, y + 1/5), y) == 0
+T given: x, y in R | assume: 3*x > y + 1/5 | assert: grad(max(3*x, y + 1/5), y) == 0
+F given: x in R | assert: grad((3*x - 1)^2.5, x) == 7.5*(3*x - 1)^1.5
+T given: x in R | assert: grad((x^2 + 1)^(3/2), x) == 3*x*sqrt(x^2 + 1)
 T given: x in R | assume: x > 0 | assert: grad(relu(x), x) == 1
 F given: x in R | assert: grad(log(x), x) == 1/x
 T given: x in R | assume: x > 0 | assert: grad(log(x), x) == 1/x
@@ -91,7 +99,9 @@ def test_labelled_rows_are_decided(label: str, text: str) -> None:
         # a definition's parameter, and the body's index, are names of its own
         ("given: x, y in R | f(x) = x^2 + y | assert: grad(f(x), x) == 2*x", "refuted"),
         ("given: x in R^D | f(t) = sum(i in 1..D, x[i]*t) | assert: f(2) == sum(x)", "holds"),
-        # nothing at a kink is made up
+        # nothing at a kink is made up, and a kink that is smoothed away is none
+        ("given: x in R^D | assert: grad(sum(relu(x - 1/7)^2), x) == 2*(x - 1/7)*relu(x - 1/7)/(x - 1/7)", "holds"),
+        ("given: x in R | assert: grad((x - 1/7)*abs(x - 1/7), x) == 2*(x - 1/7)^2/abs(x - 1/7)", "holds"),
         ("given: x in R | assert: grad(relu(x) - relu(-x), x) == 1", "refuted"),
         ("given: x, y in R | assert: grad(max(x, y), x) == sign(x - y)", "holds"),
         # a variable called i is no imaginary unit

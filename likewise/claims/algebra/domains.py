@@ -1,18 +1,21 @@
-"""What may be undefined on one side of an identity only: quotients, roots, logarithms, powers."""
+"""What may be undefined on one side of an identity only: quotients, roots, logarithms, powers, derivatives."""
 
 from collections.abc import Iterator
 from fractions import Fraction
 
-from likewise.claims.algebra.coordinates import Coordinates
-from likewise.claims.algebra.exponomials import Form
+from likewise.claims.algebra.coordinates import Coordinates, violated
+from likewise.claims.algebra.exponomials import Form, form
 from likewise.claims.algebra.invariants import number
 from likewise.claims.algebra.printing import text
-from likewise.claims.algebra.questions import Question
-from likewise.claims.algebra.signs import Expressions, of_assumptions, of_names
-from likewise.claims.language.tree import Binary, Call, Index, Negative, Node, Number, Text, children
+from likewise.claims.algebra.questions import Question, comparisons
+from likewise.claims.algebra.signs import Expressions, facts, of_assumptions, of_names
+from likewise.claims.arrays import scalar
+from likewise.claims.language.tree import Binary, Call, Gradient, Index, Negative, Node, Number, Text, children
+from likewise.claims.spelling import bending, put
 from likewise.claims.verdict import Undecided
 
-Doubt = tuple[str, Node]  # zero, negative or not positive: the expression that must not be so; or a power
+Doubt = tuple[str, Node]  # zero, negative or not positive: the expression that must not be so; or a power, or a kink
+KINK = "kink of "  # and the derivative that may be undefined where the expression is 0, but need not
 
 
 def one_sided(asked: Question) -> list[Doubt]:
@@ -22,7 +25,11 @@ def one_sided(asked: Question) -> list[Doubt]:
     for left, comparison, right in zip(asked.chain.terms, asked.chain.comparisons, asked.chain.terms[1:], strict=False):
         if comparison == "==":
             sides = [
-                {_key(asked, doubt): doubt for doubt in (*_doubts(side, reader), *_outside(asked, side))}
+                {
+                    _key(asked, doubt): doubt
+                    for doubt in (*_doubts(side, reader), *_outside(asked, side))
+                    if not doubt[0].startswith(KINK) or not _harmless(asked, doubt[1])
+                }
                 for side in (left, right)
             ]
             found += [doubt for mine, other in (sides, sides[::-1]) for key, doubt in mine.items() if key not in other]
@@ -66,6 +73,8 @@ def _pairs(node: Node) -> bool:
 def _key(asked: Question, doubt: Doubt) -> str:
     """One text for doubts that are the same polynomial: f.g1 + f.g2 and f.(g1 + g2), or a - b and b - a."""
     kind, node = doubt
+    if kind.startswith(KINK):
+        return kind
     if kind == "outside" and isinstance(node, Index):
         try:
             lengths = ", ".join(map(text, asked.invariants().shape(node.operand)))
@@ -79,7 +88,53 @@ def _key(asked: Question, doubt: Doubt) -> str:
     return f"{kind} {min(text(value), text(-value)) if kind == 'zero' else text(value)}"
 
 
+def _harmless(asked: Question, node: Node) -> bool:
+    """Whether the assumptions exclude that a number is 0, or it is so at one point only and the claim is true there."""
+    try:
+        at = asked.symbols({})
+        known = facts(asked, [(_number(at, Binary("-", a, b)), sign) for a, sign, b in comparisons(asked.assumptions)])
+        value = _number(at, node)
+        if 0 not in known.of(value):
+            return True
+        (variable,) = asked.variables
+        there = asked.complete({variable.name: scalar(_root(value))}, {})
+        return violated(there, asked.chain) is None and all(there.evaluate(term).entries for term in asked.chain.terms)
+    except (Undecided, ArithmeticError, LookupError, ValueError):
+        return False
+
+
+def _root(value: Form) -> Fraction:
+    """Where a*x + b is 0."""
+    slope, shift = Fraction(0), Fraction(0)
+    for (powers, exponent), coefficient in value.terms.items():
+        if exponent or len(powers) > 1 or any(atom.kind != "variable" or e != 1 for atom, e in powers):
+            raise Undecided("not linear")
+        slope, shift = (slope + coefficient, shift) if powers else (slope, shift + coefficient)
+    return -shift / slope
+
+
+def _number(at: Coordinates, node: Node) -> Form:
+    value = at.evaluate(node)
+    if value.shape:
+        raise Undecided("an array")
+    return form(value.scalar)
+
+
+def _kinks(node: Node, name: str) -> Iterator[Node]:
+    """What must not be 0 for the derivative of the node by a name, as far as its operations tell one by one."""
+    yield from bending(node, name)
+    for child in children(node):
+        yield from _kinks(child, name)
+
+
 def _doubts(node: Node, reader: Expressions) -> Iterator[Doubt]:
+    if isinstance(node, Gradient):
+        at = {node.name: node.place}
+        bent = (put(each, at) for each in _kinks(node.body, node.name))
+        yield from ((f"{KINK}{node}", each) for each in bent if 0 in reader.of(each))
+        yield from _doubts(put(node.body, at), reader)
+        yield from _doubts(node.place, reader)
+        return
     for child in children(node):
         yield from _doubts(child, reader)
     match node:

@@ -219,6 +219,10 @@ def _power_rate(a: Scalar, da: Scalar, b: Scalar, db: Scalar) -> Scalar:
     if not isinstance(db, fmpq) or db != 0:
         found = power(a, b) * ELEMENTWISE["log"](a) * db
     if (not isinstance(da, fmpq) or da != 0) and (not isinstance(b, fmpq) or b != 0):
+        if not (isinstance(b, fmpq) and b.q == 1) and clear_sign(a) == 0:
+            if sign(da) in (0, None):
+                raise Unclear("a power of 0 that may stand still")
+            raise Undefined("a power that ends at 0")
         found = found + b * _steep(lambda: power(a, b - 1), da) * da
     return found
 
