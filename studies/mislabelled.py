@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy
 import torch
 from jaxtyping import Bool, Float64, Int64
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from likewise.difficulty.consistency import quadrants
@@ -151,6 +150,8 @@ def beside(
 
 def area(score: Float64[Tensor, "m"], wrong: Bool[Tensor, "m"]) -> tuple[float, float, float]:
     """The area under the ROC of a score for wrong labels, and the middle 95% over images drawn anew."""
+    from sklearn.metrics import roc_auc_score  # takes seconds to load
+
     chance = torch.Generator().manual_seed(0)
     areas = []
     for _ in range(DRAWS):

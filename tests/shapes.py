@@ -1,5 +1,6 @@
 """Shape checks: what jaxtyping's import hook puts behind every signature of likewise, and how to take it away again."""
 
+import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -13,11 +14,20 @@ _typed = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))  # 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
     """Beartype, which is shown methods one by one and so cannot know what Self is: there it takes anything.
 
-    The function is jaxtyping's own copy of a signature, so its annotations are ours to change.
+    The function is jaxtyping's own copy of a signature, so its annotations are ours to change. Its check is made at the
+    first call: most of the thousands are never called in a run, and making them all takes seconds.
     """
     hints = function.__annotations__
     function.__annotations__ = {name: Any if hint is Self else hint for name, hint in hints.items()}
-    return _typed(function)
+    made: Callable[..., Any] | None = None
+
+    @functools.wraps(function)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        nonlocal made
+        made = made or _typed(function)
+        return made(*arguments, **options)
+
+    return checked
 
 
 def checked_functions() -> Iterator[tuple[object, str, object]]:
