@@ -12,9 +12,10 @@ from flint import acb, arb, ctx, fmpq
 
 from likewise.grading.algebra import put
 from likewise.grading.parsing import bare
-from likewise.reading.expressions import Node
+from likewise.reading.expressions import Node, number
 
 PRECISION = 240
+RANGE = 3  # of an index of a sum without bounds
 GREATEST = 2**40  # of an exponent, and of what a sine is taken of
 Ball = Any  # fmpq, arb or acb, which have no types
 LOCK = threading.Lock()  # the precision of python-flint is one for all threads
@@ -75,7 +76,16 @@ class Point:
                 return acb(0, 1)
         raise Undefined(f"{node.text} has no value")
 
+    def _sum_over(self, node: Node) -> Ball:
+        index, body = node.parts
+        bounds = (number("1"), number(str(RANGE)))
+        return self._sum(Node(node.kind.removesuffix("_over"), (index, *bounds, body)))
+
     def _index(self, node: Node) -> Ball:
+        if node.text == "delta" and len(node.parts) == 2:
+            one, other = map(self.value, node.parts)
+            if isinstance(one, fmpq) and isinstance(other, fmpq):
+                return fmpq(int(one == other))
         return self._chosen(node.text + "_", node)
 
     def _chosen(self, name: str, node: Node) -> Ball:
@@ -170,7 +180,7 @@ class Point:
             return self._extreme(name, [self.value(part) for part in node.parts])
         if name in FUNCTIONS and len(node.parts) == 1:
             return FUNCTIONS[name](self.value(node.parts[0]))
-        if name in NOT_ANY or name.split("_")[0] in NOT_ANY:
+        if name in NOT_ANY or name.split("_")[0] in NOT_ANY or "_given_" in name:
             raise Undefined(f"{name} is not any function")
         return self._chosen(name, node)
 
@@ -288,7 +298,7 @@ NOT_ANY = {
     "arg",
 }
 KINDS = {"+": "add", "-": "add", "/": "divide", "^": "power", "%": "percent", "!": "factorial", "ceil": "floor"}
-KINDS |= {"prod": "sum"}
+KINDS |= {"prod": "sum", "prod_over": "sum_over"}
 
 
 def precise(bits: int = PRECISION) -> "_Precision":
