@@ -1,6 +1,7 @@
 """Values of expressions at rational points, as balls that surely contain them: a sure difference is a witness."""
 
 import hashlib
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -19,6 +20,16 @@ RANGE = 3  # of an index of a sum without bounds
 GREATEST = 2**40  # of an exponent, and of what a sine is taken of
 Ball = Any  # fmpq, arb or acb, which have no types
 LOCK = threading.Lock()  # the precision of python-flint is one for all threads
+
+
+def _fresh_lock() -> None:
+    """In a forked worker no thread is left that would release the lock."""
+    global LOCK
+    LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fresh_lock)
 
 
 class Undefined(Exception):

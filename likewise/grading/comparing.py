@@ -507,13 +507,17 @@ def _ratios(one: Node, other: Node, world: World) -> Outcome:
     if len(one.parts) != len(other.parts):
         return different(f"ratios of {len(one.parts)} and of {len(other.parts)} numbers")
     first = one.parts[0], other.parts[0]
-    return _all_of(
+    outcome = _all_of(
         [
             scalars(
                 Node("product", (left, first[1]), joined=("",)), Node("product", (right, first[0]), joined=("",)), world
             )
             for left, right in zip(one.parts[1:], other.parts[1:], strict=True)
         ]
+    )
+    times = all(re.fullmatch(r"\d\d?:[0-5]\d", ":".join(map(shown, node.parts))) for node in (one, other))
+    return (
+        depends("if ratios are meant, not times") if times and one != other and outcome.verdict == "equal" else outcome
     )
 
 

@@ -90,6 +90,8 @@ def cleaned(text: str) -> str:
     text = re.sub(r"(\d),\\!\s*(?=\d{3})", r"\1,", text)
     text = re.sub(r"\\(?:text|mathrm|textbf|mathbf|mbox)\s*\{\s*\\?\$\s*\}", r"\\$", text)
     text = re.sub(r"\\text\s*\{\s*(-?\d[\d.,]*)\s+([A-Za-z][A-Za-z ]*)\}", r"\1 \\text{ \2}", text)
+    text = re.sub(r"(?<=[)\]}\d])\s*(or|and)\s*(?=[(\[{\\\d-])", r"\\text{ \1 }", text)
+    text = re.sub(r"(?<=[\d}])\s*\\(?:mathrm|text|operatorname)\s*\{\s*min\s*\}", r"\\text{ minutes}", text)
     text = re.sub(r"^([^{}\\]+)\\over(?![A-Za-z])([^{}\\]+)$", r"\\frac{\1}{\2}", text)
     text = re.sub(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}", r"\\frac{\1}{\2}", text)
     text = re.sub(r"(\d+)\.(\d*)\\overline\s*\{\s*(\d+)\s*\}", _repeating, text)
@@ -124,6 +126,8 @@ def readings(text: str, applied: frozenset[str] = frozenset()) -> list[Node]:
     """
     text = cleaned(text)
     if RATIO.fullmatch(text):
+        if re.search(r":\s*0|^\s*0", text):
+            raise Unread("a time of day, or a ratio with 0")
         return [Node("ratio", tuple(readings(part, applied)[0] for part in text.split(":")))]
     found = _flattened(_with_units(tokens(text)))
     while len(found) == 1 and found[0].kind == "group" and found[0].text == "{":  # braces that are not printed

@@ -1,6 +1,7 @@
 """Verdicts of `grade`: each row stands for a class of answers, and is graded in both orders."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -98,6 +99,8 @@ EQUAL = [
     ("(B, T, 3D)", r"\mathbb{R}^{B\times T\times 3D}"),
     (r"\sigma(1+r)", r"\sigma + r\sigma"),
     (r"1 \over 2", "0.5"),
+    (r"1800 \mathrm{min}", r"30 \text{ h}"),
+    ("(11,7)or(7,11)", r"(7,11),\ (11,7)"),
     (r"\frac{x-1}{x+2} \ge 0", r"x < -2 \text{ or } x \ge 1"),
 ]
 DIFFERENT = [
@@ -171,6 +174,7 @@ DEPENDS = [
     ("|x|", "-x", "x < 0"),
     ("W x", r"x W^\top", "rows"),
     ("W x", "x W", "commute"),
+    ("1:15", "2:30", "times"),
     ("f(x) = x^2", "t^2", "argument"),
     (r"\sqrt{(x-1)^2}", "x-1", "even root"),
     (r"6 N d \text{ FLOPs}", "3Nd MACs", "multiply-add"),
@@ -211,6 +215,7 @@ UNDECIDED = [
     ("We see that the maximum is $7$, attained when $x = 2$.", "2", "limit it"),
     (r"\sum_i p_i", "1", ""),
     (r"\sum_i x_i", r"\sum_{i=1}^n x_i", ""),
+    ("1:00", "12:00", "time of day"),
     (r"\boxed{200}, so that after a year we have $10455$", "1", "goes on"),
 ]
 
@@ -337,6 +342,21 @@ def test_grades_are_the_same_in_threads_and_in_every_run():
         thread.join()
     assert all(each == alone for each in found)
     assert json.dumps(alone[0].to_json())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_worker_that_is_forked_during_a_grade_is_not_locked():
+    code = """
+import os
+from likewise.grading import grade
+from likewise.grading.balls import precise
+with precise():  # another thread may hold the lock while a worker is forked
+    child = os.fork()
+    if not child:
+        os._exit(0 if grade("x+x", "2x").verdict == "equal" else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, timeout=20).strip() == "0"
 
 
 def test_import_needs_no_torch_and_no_parser_of_sympy():
