@@ -46,6 +46,8 @@ class Peer:
             self.process = subprocess.Popen(
                 [self.python, script, self.name], stdin=-1, stdout=-1, stderr=-3, text=True, bufsize=1
             )
+            assert self.process.stdout is not None
+            self.process.stdout.readline()  # its imports are no part of the first answer
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         start = time.perf_counter()
@@ -159,6 +161,15 @@ def table(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def peer_rows(python: str, who: str, sets: dict[str, list[Pair]]) -> dict[str, Any]:
+    """What `measured` says of a peer, for each set."""
+    grader = Peer(python, PEERS[who])
+    try:
+        return {name: measured(pairs, grader) for name, pairs in sets.items()}
+    finally:
+        grader.close()
+
+
 def main(
     count: Annotated[int, typer.Option(help="Generated equivalents, and as many near misses.")] = 5000,
     peers: Annotated[str | None, typer.Option(help="Python of an environment with the peers.")] = None,
@@ -181,19 +192,12 @@ def main(
     print(facts["speed"], facts["turned around"], flush=True)
     fewer = {**sets, "generated": sets["generated"][:400], "hostile": sets["hostile"][: len(HOSTILE_TEXTS)]}
 
-    def ask(who: str) -> dict[str, Any]:
-        grader = Peer(peers or "", PEERS[who])
-        try:
-            grader("1", "1")
-            return {name: measured(pairs, grader) for name, pairs in fewer.items()}
-        finally:
-            grader.close()
-
     if peers is None:
         print("The peers are left out: give --peers")
     else:
         with ThreadPoolExecutor(len(PEERS)) as threads:
-            for who, found in zip(PEERS, threads.map(ask, PEERS), strict=True):
+            asked = threads.map(lambda who: peer_rows(str(peers), who, fewer), PEERS)
+            for who, found in zip(PEERS, asked, strict=True):
                 for name, row in found.items():
                     facts["sets"][name][who] = row
                     print(name, who, row["counts"], row["ms"], flush=True)

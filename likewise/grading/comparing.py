@@ -1076,7 +1076,7 @@ def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str]
         try:
             if _proved(one, other, supposed) and _agree_somewhere(one, other, supposed):
                 return depends(f"if {' and '.join(f'{name} > 0' for name in open_names)}")
-            if len(open_names) == 1:
+            if len(open_names) == 1 and open_names[0] not in _indices((one, other)):
                 name = Node("name", text=open_names[0])
                 turned = [_replaced(node, {name: Node("neg", (name,))}) for node in (one, other)]
                 if _proved(*turned, supposed) and _agree_somewhere(*turned, supposed):
@@ -1159,7 +1159,7 @@ def _turned(one: Node, other: Node, types: dict[str, str], world: World) -> bool
 def _symbols(node: Node) -> set[Node]:
     """Free names, and sizes with a letter as index: d_k."""
     found = {part for part in node.walk() if part.kind == "index" and part.text in SIZE_LETTERS}
-    found = {part for part in found if len(part.parts) == 1 and name_of(part.parts[0])}
+    found = {part for part in found if len(part.parts) == 1 and name_of(part.parts[0]) not in ("", "i", "i_", "j")}
     inside = {name_of(part.parts[0]) for part in found}
     return found | {Node("name", text=name) for name in _free(node) - inside}
 
@@ -1195,6 +1195,10 @@ def _base(node: Node) -> str:
 def _replaced(node: Node, values: Mapping[Node, Node]) -> Node:
     if node in values:
         return values[node]
+    if node.kind in ("sum", "prod", "sum_over", "prod_over"):  # its index is another name
+        values = {old: new for old, new in values.items() if old != node.parts[0]}
+        rest = tuple(_replaced(part, values) for part in node.parts[1:])
+        return Node(node.kind, (node.parts[0], *rest), node.text, node.joined)
     return Node(node.kind, tuple(_replaced(part, values) for part in node.parts), node.text, node.joined)
 
 

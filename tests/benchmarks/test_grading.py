@@ -1,9 +1,11 @@
-"""A slice of the generated pairs, hostile answers."""
+"""A slice of the generated pairs, labelled pairs, hostile answers, and the page against the results."""
 
+import json
 import os
 
 import pytest
 
+from benchmarks.grading import MARKS, PAGE, RESULTS, table
 from benchmarks.grading_pairs import KEYS, blind, generated, hostile
 from likewise.grading import grade
 
@@ -35,3 +37,8 @@ def test_hostile_answers_have_no_reward_and_leave_nothing(tmp_path, monkeypatch)
         assert found.seconds < 1.5, (answer[:80], key, found)
         assert grade("2x/4", "x/2") == before
     assert os.listdir(tmp_path) == []
+
+
+def test_the_page_shows_the_results():
+    facts = json.loads((RESULTS / "grading.json").read_text(encoding="utf-8"))
+    assert f"{MARKS[0]}\n{table(facts)}\n{MARKS[1]}" in PAGE.read_text(encoding="utf-8")

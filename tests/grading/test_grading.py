@@ -141,6 +141,8 @@ DIFFERENT = [
     ("|x| < 1", "|x| > 1"),
     (r"x^2 < 4", r"x^2 \le 4"),
     ("Wednesday", "Thursday"),
+    (r"\sum_i x_i", r"\sum_j x_i"),
+    ("n_i", "n_j"),
     ("x^2+y^2=25", "x^2+y^2=5"),
     ("3:4", "4:3"),
     (r"9.8\ \mathrm{m/s^2}", "9.8 m/s"),
