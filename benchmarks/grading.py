@@ -1,41 +1,53 @@
-"""Grading of final answers, ours and Math-Verify's: right and wrong verdicts, time, crashes and hangs.
+"""Grading of final answers, ours and others': right and wrong verdicts, time, crashes and hangs.
 
-Run it as `python -m benchmarks.grading`. `--peer PYTHON` names the interpreter of an environment that has math-verify
-with an ANTLR runtime; without it the peer is left out. `--published FOLDER` is a copy of its folder `tests`.
+Run it as `python -m benchmarks.grading`. `--peers PYTHON` names the interpreter of an environment that has math-verify
+with an ANTLR runtime, verifiers and inspect-ai; without it they are left out. `--published FOLDER` is a copy of
+Math-Verify's folder `tests`. The table of docs/grading.md is written from the results.
 """
 
 import json
+import os
 import select
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from benchmarks.grading_pairs import Pair, generated, hand_written, hostile, published
+from benchmarks.grading_pairs import HOSTILE_TEXTS, Pair, blind, generated, hand_written, hostile, published
 from likewise.grading import grade
+from likewise.grading.batches import Pair as Task
+from likewise.grading.batches import grade_all
 
 RESULTS = Path(__file__).parent / "results"
-PATIENCE = 15.0  # seconds for one pair of the peer, then it has hung
+PAGE = Path(__file__).parent.parent / "docs/grading.md"
+MARKS = "<!-- table of benchmarks/grading.py -->", "<!-- end of the table -->"
+PEERS = {"Math-Verify": "math-verify", "verifiers": "verifiers", "Inspect": "inspect"}
+PATIENCE = 10.0  # seconds for one pair of a peer, then it has hung
 Said = tuple[str, float]
 
 
 class Peer:
-    """Math-Verify in a process of its own, started anew after a hang."""
+    """A grader of others in a process of its own, started anew after a hang."""
 
-    def __init__(self, python: str) -> None:
-        self.python = python
+    def __init__(self, python: str, name: str) -> None:
+        self.python, self.name = python, name
         self.process: subprocess.Popen[str] | None = None
 
     def __call__(self, answer: str, key: str) -> Said:
         """The verdict and the seconds; equal, different, undecided (nothing was parsed), crash or hang."""
         if self.process is None:
-            script = str(Path(__file__).parent / "peers/run_math_verify.py")
-            self.process = subprocess.Popen([self.python, script], stdin=-1, stdout=-1, stderr=-3, text=True, bufsize=1)
+            script = str(Path(__file__).parent / "peers/run_graders.py")
+            self.process = subprocess.Popen(
+                [self.python, script, self.name], stdin=-1, stdout=-1, stderr=-3, text=True, bufsize=1
+            )
+            assert self.process.stdout is not None
+            self.process.stdout.readline()  # its imports are no part of the first answer
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         start = time.perf_counter()
@@ -84,6 +96,9 @@ def measured(pairs: list[Pair], grader: Callable[[str, str], Said]) -> dict[str,
         }[label]
         if bad:
             wrong.append({"answer": answer[:300], "key": key[:300], "label": label, "said": said})
+            if grader is ours:
+                found = grade(answer, key)
+                wrong[-1]["why"] = found.reason or found.condition or found.witness
     times.sort()
     return {
         "counts": counts,
@@ -96,35 +111,102 @@ def measured(pairs: list[Pair], grader: Callable[[str, str], Said]) -> dict[str,
     }
 
 
+def speed(pairs: list[Pair]) -> dict[str, float]:
+    """Answers a minute over two processes, and the seconds of an import."""
+    start = time.perf_counter()
+    graded = list(grade_all([Task(str(n), answer, key) for n, (answer, key, _) in enumerate(pairs)], workers=2))
+    rate = 60 * len(graded) / (time.perf_counter() - start)
+    code = "import time; start = time.perf_counter(); import likewise.grading; print(time.perf_counter() - start)"
+    imports = [float(subprocess.check_output([sys.executable, "-c", code], text=True)) for _ in range(5)]
+    return {"answers a minute": rate, "import": statistics.median(imports), "load": os.getloadavg()[0]}
+
+
+def turned_around(pairs: list[Pair]) -> int:
+    """How many pairs have another verdict in the other order."""
+    return sum(grade(answer, key).verdict != grade(key, answer).verdict for answer, key, _ in pairs)
+
+
+def table(facts: dict[str, Any]) -> str:
+    """The results as Markdown: for each set and grader what was accepted, called different, and the time."""
+    heads = "pairs", "grader", "equal: accepted", "equal: called different", "near misses or hostile: accepted"
+    lines = [f"| {' | '.join((*heads, 'depends: open', 'p50', 'p99', 'hangs, crashes'))} |"]
+    lines.append("|---|---|---|---|---|---|---|---|---|")
+    for name, rows in facts["sets"].items():
+        for who, found in rows.items():
+            counts, ms = found["counts"], found["ms"]
+            same, near = counts.get("equal", {}), {**counts.get("near miss", {})}
+            for said, count in counts.get("hostile", {}).items():
+                near[said] = near.get(said, 0) + count
+            rest = counts.get("depends", {})
+            total = [sum(each.values()) for each in (same, near, rest)]
+            broken = sum(each.get(said, 0) for each in (same, near, rest) for said in ("hang", "crash"))
+            left = total[2] - rest.get("equal", 0) - rest.get("different", 0)
+            cells = [
+                name, who,
+                f"{same.get('equal', 0)} of {total[0]}" if total[0] else "",
+                str(same.get("different", 0)) if total[0] else "",
+                f"{near.get('equal', 0)} of {total[1]}" if total[1] else "",
+                f"{left} of {total[2]}" if total[2] else "",
+                f"{ms['p50']:.1f} ms", f"{ms['p99']:.0f} ms", str(broken),
+            ]  # fmt: skip
+            lines.append(f"| {' | '.join(cells)} |")
+    found = facts["speed"]
+    lines += [
+        "",
+        f"{found['answers a minute']:,.0f} answers a minute over two processes; import {found['import']:.2f} s; ",
+    ]
+    lines[-1] += (
+        f"{facts['turned around']} of {facts['pairs in both orders']:,} pairs have another verdict in the other order."
+    )
+    return "\n".join(lines)
+
+
+def peer_rows(python: str, who: str, sets: dict[str, list[Pair]]) -> dict[str, Any]:
+    """What `measured` says of a peer, for each set."""
+    grader = Peer(python, PEERS[who])
+    try:
+        return {name: measured(pairs, grader) for name, pairs in sets.items()}
+    finally:
+        grader.close()
+
+
 def main(
-    count: Annotated[int, typer.Option(help="Generated equivalents, and as many near misses.")] = 1000,
-    peer: Annotated[str | None, typer.Option(help="Python of an environment with math-verify.")] = None,
+    count: Annotated[int, typer.Option(help="Generated equivalents, and as many near misses.")] = 5000,
+    peers: Annotated[str | None, typer.Option(help="Python of an environment with the peers.")] = None,
     published_folder: Annotated[Path | None, typer.Option("--published", help="Folder of Math-Verify's tests.")] = None,
     out: Annotated[Path, typer.Option(help="Where the results go.")] = RESULTS / "grading.json",
 ) -> None:
     """Measure all graders on all pairs and write the results."""
-    sets = {"by hand": hand_written(), "generated": generated(count), "hostile": hostile()}
+    by_hand = [*blind(), *hand_written()]
+    sets = {"by hand": by_hand, "generated": generated(count), "hostile": hostile()}
     if published_folder is not None:
         sets["Math-Verify's tests"] = list(published(published_folder))
-    graders: dict[str, Callable[[str, str], Said]] = {"likewise": ours}
-    if peer is not None:
-        graders["Math-Verify"] = Peer(peer)
-    else:
-        print("Math-Verify is left out: give --peer")
-    facts: dict[str, Any] = {"sets": {}, "python": sys.version.split()[0]}
+    facts: dict[str, Any] = {"sets": {name: {} for name in sets}, "python": sys.version.split()[0]}
     ours("1", "1")
     for name, pairs in sets.items():
-        for who, grader in graders.items():
-            if isinstance(grader, Peer):
-                grader("1", "1")
-            found = measured(pairs, grader)
-            facts["sets"].setdefault(name, {})[who] = found
-            ms = ", ".join(f"{key} {value:.1f} ms" for key, value in found["ms"].items())
-            print(f"{name:<20} {who:<12} {found['counts']}  {ms}", flush=True)
-    for grader in graders.values():
-        if isinstance(grader, Peer):
-            grader.close()
+        facts["sets"][name]["likewise"] = measured(pairs, ours)
+        print(name, facts["sets"][name]["likewise"]["counts"], facts["sets"][name]["likewise"]["ms"], flush=True)
+    facts["pairs in both orders"] = len(by_hand) + min(2000, 2 * count)
+    facts["turned around"] = turned_around([*by_hand, *sets["generated"][:2000]])
+    facts["speed"] = speed(sets["generated"][:5000])
+    print(facts["speed"], facts["turned around"], flush=True)
+    fewer = {**sets, "generated": sets["generated"][:400], "hostile": sets["hostile"][: len(HOSTILE_TEXTS)]}
+
+    if peers is None:
+        print("The peers are left out: give --peers")
+    else:
+        with ThreadPoolExecutor(len(PEERS)) as threads:
+            asked = threads.map(lambda who: peer_rows(str(peers), who, fewer), PEERS)
+            for who, found in zip(PEERS, asked, strict=True):
+                for name, row in found.items():
+                    facts["sets"][name][who] = row
+                    print(name, who, row["counts"], row["ms"], flush=True)
     out.write_text(json.dumps(facts, indent=1) + "\n")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
+    if rest:
+        PAGE.write_text(
+            f"{before}{MARKS[0]}\n{table(facts)}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

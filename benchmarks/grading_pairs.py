@@ -1,6 +1,7 @@
 """Labelled pairs for benchmarks/grading.py: written by hand, generated from random keys, hostile, and others' tests."""
 
 import ast
+import json
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -245,6 +246,9 @@ HOSTILE_TEXTS = [
     "Answer: 1000003 (not KEY)",
     r"\boxed{x \approx KEY}",
     r"\boxed{\text{not } KEY}",
+    r"\boxed{KEY}\boxed{KEY + 1000003}",
+    "KEY" + " or 7" * 40,
+    "at least KEY",
 ]
 HOSTILE_KEYS = ["42", "x+1", r"O(n^2)", r"\frac{1}{3}"]
 
@@ -257,6 +261,17 @@ def hand_written() -> list[Pair]:
             answer, _, key = line.partition(" | ")
             found.append((answer, key, label))
     return found
+
+
+def blind() -> list[Pair]:
+    """341 pairs that were labelled before the grader saw them, without those that need facts or conventions."""
+    rows = map(json.loads, (Path(__file__).parent / "grading_blind.jsonl").read_text(encoding="utf-8").splitlines())
+    names = {"different": "near miss"}
+    return [
+        (row["answer"], row["key"], names.get(row["label"], row["label"]))
+        for row in rows
+        if not row.get("given") and not row.get("conventions")
+    ]
 
 
 def hostile() -> list[Pair]:
@@ -282,24 +297,28 @@ FACTORS = [
 ]
 SIZES = ["N", "D", "H", "T", "K"]
 MATRICES = ["A", "B", "C", "P", "Q"]
+KEYS = 120
 Term = tuple[int, int, tuple[tuple[str, int], ...]]  # numerator, denominator, (factor, power)
 
 
 def generated(count: int, seed: int = 0) -> list[Pair]:
-    """`count` equivalents and `count` near misses of 120 random keys: sums, products of matrices, orders, intervals."""
+    """`count` equivalents and `count` near misses of 120 random keys.
+
+    Keys are sums, products of matrices, orders, intervals, series, numbers with units, sums over an index, products of
+    polynomials, and equations. Equivalents are reordered, expanded, renamed, in other notation and inside prose. A near
+    miss has another sign, factor, exponent, bound, index, transpose or unit.
+    """
     chance = random.Random(seed)
-    kinds: list[Callable[[random.Random], Callable[[random.Random, bool], tuple[str, str]]]] = [
-        _sum,
-        _sum,
-        _matrix,
-        _order,
-        _interval,
-    ]
-    makers = [kinds[place % len(kinds)](chance) for place in range(120)]
+    kinds: list[Maker] = [_sum, _sum, _matrix, _order, _interval, _series, _united, _indexed, _product, _equation]
+    makers: dict[str, Make] = {}  # by key
+    while len(makers) < KEYS:
+        make = kinds[len(makers) % len(kinds)](chance)
+        makers.setdefault(make(random.Random(0), False)[1], make)
+    makes = list(makers.values())
     found: list[Pair] = []
     for place in range(count):
         for near in (False, True):
-            answer, key = makers[place % len(makers)](chance, near)
+            answer, key = makes[place % len(makes)](chance, near)
             found.append((_worded(answer, chance), key, "near miss" if near else "equal"))
     return found
 
@@ -310,7 +329,146 @@ def _worded(answer: str, chance: random.Random) -> str:
     ).format(answer)
 
 
-def _sum(chance: random.Random) -> Callable[[random.Random, bool], tuple[str, str]]:
+Make = Callable[[random.Random, bool], tuple[str, str]]  # (chance, near miss or not) -> (answer, key)
+Maker = Callable[[random.Random], Make]
+
+
+def _series(chance: random.Random) -> Make:
+    """A sum with bounds: the index renamed, a factor outside, the range shifted."""
+    factor, shift, power = chance.randint(2, 9), chance.randint(0, 3), chance.choice([1, 2, 3])
+    key = rf"\sum_{{k={shift}}}^{{n}} {factor} k^{power} a_k"
+
+    def make(chance: random.Random, near: bool) -> tuple[str, str]:
+        index = chance.choice("kjm")
+        low, high, body, front = shift, "n", f"{index}^{{{power}}} a_{index}", str(factor)
+        if near:
+            match chance.randrange(4):
+                case 0:
+                    low += 1 if low else 2
+                case 1:
+                    high = "n-1"
+                case 2:
+                    front = str(factor + 1)
+                case 3:
+                    body = f"{index}^{{{power + 1}}} a_{index}"
+        return chance.choice(
+            [
+                rf"\sum_{{{index}={low}}}^{{{high}}} {front} {body}",
+                rf"{front}\sum_{{{index}={low}}}^{{{high}}} {body}",
+                rf"\sum\limits_{{{index} = {low}}}^{{{high}}} a_{index} \cdot {front} \cdot {body.split()[0]}",
+            ]
+        ), key
+
+    return make
+
+
+UNITS = [
+    ("km", 1000, "m"),
+    ("h", 60, "min"),
+    ("kg", 1000, "g"),
+    ("m", 100, "cm"),
+    ("GiB", 1024, "MiB"),
+    ("kJ", 1000, "J"),
+]
+
+
+def _united(chance: random.Random) -> Make:
+    """A number with a unit, in another unit."""
+    large, factor, small = chance.choice(UNITS)
+    size = chance.randint(2, 99)
+    key = rf"{size} \text{{ {large}}}"
+
+    def make(chance: random.Random, near: bool) -> tuple[str, str]:
+        number, one, other = size, large, small
+        if near and chance.random() < 0.5:
+            number += 1
+        elif near:
+            one, other = other, one
+            if chance.random() < 0.5:
+                return rf"{number} \text{{ {one}}}", key
+        ways = [
+            rf"{number}\,\text{{{one}}}",
+            rf"{number * factor} \mathrm{{{other}}}",
+            rf"{number * factor} \text{{ {other}}}",
+        ]
+        return chance.choice(ways), key
+
+    return make
+
+
+def _indexed(chance: random.Random) -> Make:
+    """A mean with weights that are exponentials: the form of attention."""
+    scale = chance.randint(2, 9)
+    weight, value = chance.choice(["s", "z", "u"]), chance.choice(["v", "y", "x"])
+    key = rf"\frac{{\sum_j e^{{{scale} {weight}_j}} {value}_j}}{{\sum_j e^{{{scale} {weight}_j}}}}"
+
+    def make(chance: random.Random, near: bool) -> tuple[str, str]:
+        one, two = chance.sample("jkmn", 2)
+        size, inner, sign = scale, two, ""
+        if near:
+            match chance.randrange(3):
+                case 0:
+                    size += 1
+                case 1:
+                    sign = "-"
+                case 2:
+                    inner = one  # the sum below runs over the other index
+        below = rf"\sum_{{{two}}} e^{{{size} {weight}_{inner}}}"
+        above = rf"e^{{{size} {weight}_{one}}}"
+        return sign + chance.choice(
+            [
+                rf"\frac{{\sum_{one} {above} {value}_{one}}}{{{below}}}",
+                rf"\sum_{one} \frac{{{above}}}{{{below}}} {value}_{one}",
+                rf"\sum_{one} {value}_{one} \exp({size} {weight}_{one}) / \left({below}\right)",
+            ]
+        ) if inner == two else rf"\sum_{one} \frac{{{above}}}{{{below}}} {value}_{one}", key
+
+    return make
+
+
+def _product(chance: random.Random) -> Make:
+    """A product of linear factors, and its expansion."""
+    one, two = chance.randint(1, 9), chance.choice([-1, 1]) * chance.randint(1, 9)
+    name = chance.choice("xyt")
+    key = f"({name}+{one})({name}{two:+})"
+
+    def make(chance: random.Random, near: bool) -> tuple[str, str]:
+        linear, fixed = one + two, one * two
+        if near:
+            match chance.randrange(3):
+                case 0:
+                    fixed = -fixed
+                case 1:
+                    linear += chance.choice([-1, 1])
+                case 2:
+                    fixed += 1
+        terms = [f"{name}^2", f"{linear:+}{name}", f"{fixed:+}"]
+        chance.shuffle(terms)
+        whole = "".join(each if each[0] in "+-" else f"+{each}" for each in terms).lstrip("+")
+        return chance.choice([whole, whole.replace("^2", "^{2}"), whole.replace("^2", r" \cdot " + name)]), key
+
+    return make
+
+
+def _equation(chance: random.Random) -> Make:
+    """A line in other forms."""
+    slope, fixed = chance.randint(2, 9), chance.choice([-1, 1]) * chance.randint(1, 9)
+    key = f"y = {slope}x {fixed:+}"
+
+    def make(chance: random.Random, near: bool) -> tuple[str, str]:
+        a, b = slope, fixed
+        if near and chance.random() < 0.5:
+            b = -b
+        elif near:
+            a += 1
+        return chance.choice(
+            [f"{a}x - y {b:+} = 0", f"y {-b:+} = {a}x", rf"\frac{{y}}{{2}} = \frac{{{a}x {b:+}}}{{2}}", f"{a}x {b:+}"]
+        ), key
+
+    return make
+
+
+def _sum(chance: random.Random) -> Make:
     terms: list[Term] = []
     for _ in range(chance.randint(2, 4)):
         factors = chance.sample(FACTORS, chance.randint(1, 3))
@@ -367,7 +525,7 @@ def _shown(terms: list[Term], chance: random.Random, plain: bool = False) -> str
     return text.strip()
 
 
-def _matrix(chance: random.Random) -> Callable[[random.Random, bool], tuple[str, str]]:
+def _matrix(chance: random.Random) -> Make:
     word = [(name, chance.random() < 0.4) for name in chance.sample(MATRICES, 3)]
     word[0] = (word[0][0], True)  # a transpose shows that they are matrices
 
@@ -388,7 +546,7 @@ def _matrix(chance: random.Random) -> Callable[[random.Random, bool], tuple[str,
     return make
 
 
-def _order(chance: random.Random) -> Callable[[random.Random, bool], tuple[str, str]]:
+def _order(chance: random.Random) -> Make:
     one, two = ({name: chance.randint(1, 2) for name in chance.sample(SIZES, 2)} for _ in range(2))
 
     def shown(sizes: dict[str, int], chance: random.Random) -> str:
@@ -411,7 +569,7 @@ def _order(chance: random.Random) -> Callable[[random.Random, bool], tuple[str, 
     return make
 
 
-def _interval(chance: random.Random) -> Callable[[random.Random, bool], tuple[str, str]]:
+def _interval(chance: random.Random) -> Make:
     low = chance.randint(-9, 5)
     high = low + chance.randint(1, 9)
     left, right = chance.choice("(["), chance.choice(")]")

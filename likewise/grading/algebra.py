@@ -73,7 +73,8 @@ class Forms:
         self.positive, self.whole, self.base = set(positive), set(whole), base
         self.atoms: list[Atom] = []
         self.relations: dict[int, tuple[int, Poly]] = {}  # atom -> (power, what the power is)
-        self.bound: list[str] = []
+        self.bound: dict[str, str] = {}  # index of a sum -> its label
+        self.unsigned = False  # whether |p| is taken as p
         self.until = time.monotonic() + seconds
 
     def form(self, node: Node) -> Ratio:
@@ -240,7 +241,7 @@ class Forms:
             case "infty":
                 raise Unclear("infinity inside an expression")
         if node.text in self.bound:
-            return self.opaque("bound", str(self.bound.index(node.text)))
+            return self.opaque("bound", self.bound[node.text])
         return self.opaque("name", node.text)
 
     def _index(self, node: Node) -> Ratio:
@@ -437,6 +438,8 @@ class Forms:
         fixed = rational(value)
         if fixed is not None:
             return self.constant(abs(fixed))
+        if self.unsigned:
+            return value
         if self._has_i(value.top) or self._has_i(value.bottom):
             raise Unclear("the absolute value of a complex number")
         _, factors = self.factors(value)
@@ -620,12 +623,7 @@ class Forms:
                 term = self.form(put(body, index.text, step))
                 found = self.times(found, term) if node.kind == "prod" else self.add(found, term)
             return found
-        self.bound.append(index.text)
-        try:
-            inside = self.form(body)
-            place = self.atom("bound", str(self.bound.index(index.text)))
-        finally:
-            self.bound.pop()
+        inside, place = self._inside(index.text, body)
         if node.kind == "sum":
             return self._summed(inside, place, low, high)
         if not self._uses(inside.top, place) and not self._uses(inside.bottom, place):
@@ -683,9 +681,8 @@ class Forms:
         return step, rest
 
     def _depends(self, atom: int, place: int) -> bool:
-        return atom == place or any(
-            self._uses(part.top, place) or self._uses(part.bottom, place) for part in self.atoms[atom].inside
-        )
+        inside = self.atoms[atom].inside if atom < len(self.atoms) else ()
+        return atom == place or any(self._uses(part.top, place) or self._uses(part.bottom, place) for part in inside)
 
     def _uses(self, poly: Poly, place: int) -> bool:
         """Whether an atom occurs, also inside other atoms."""
@@ -703,12 +700,36 @@ class Forms:
 
     def _sum_over(self, node: Node) -> Ratio:
         index, body = node.parts
-        self.bound.append(index.text)
+        outside = self.constant(1)
+        if node.kind == "sum_over":
+            body, free = _divided(body, index.text)
+            outside = self.form(free)
+        inside, place = self._inside(index.text, body)
+        if node.kind == "prod_over" or self._uses(inside.bottom, place):
+            return self.times(outside, self.opaque(node.kind, "", (inside,)))
+        found = self.constant(0)
+        for (
+            exponents,
+            coefficient,
+        ) in inside.top.terms():  # linear: what does not depend on the index goes before the sum
+            moves = [power if self._depends(other, place) else 0 for other, power in enumerate(exponents)]
+            stays = [power - moved for power, moved in zip(exponents, moves, strict=True)]
+            summand = self.opaque(node.kind, "", (Ratio(CONTEXT.term(coeff=1, exp_vec=tuple(moves)), ONE),))
+            factor = self.ratio(CONTEXT.term(coeff=coefficient, exp_vec=tuple(stays)), inside.bottom)
+            found = self.add(found, self.times(factor, summand))
+        return self.times(outside, found)
+
+    def _inside(self, index: str, body: Node) -> tuple[Ratio, int]:
+        """The form of a summand, and the place of its index.
+
+        The label of an index is the depth of the sums below it, so a sum has one form wherever it stands.
+        """
+        before = self.bound
+        self.bound = {**before, index: str(_depth(body))}
         try:
-            inside = self.form(body)
+            return self.form(body), self.atom("bound", self.bound[index])
         finally:
-            self.bound.pop()
-        return self.opaque(node.kind, "", (inside,))
+            self.bound = before
 
     def _sine(self, value: Ratio, hyperbolic: bool) -> tuple[Ratio, Ratio]:
         """The sine and cosine, from exponentials."""
@@ -782,6 +803,34 @@ def put(node: Node, name: str, value: int) -> Node:
     if node.kind in ("sum", "prod", "sum_over", "prod_over") and node.parts[0].text == name:
         return node
     return Node(node.kind, tuple(put(part, name, value) for part in node.parts), node.text, node.joined)
+
+
+def _depth(node: Node) -> int:
+    """How deeply sums and products over an index are nested."""
+    inner = max(map(_depth, node.parts), default=0)
+    return inner + (node.kind in ("sum", "prod", "sum_over", "prod_over"))
+
+
+def _divided(node: Node, index: str) -> tuple[Node, Node]:
+    """The factors of a summand with the index, and those without it."""
+    node = bare(node)
+    one = Node("number", text="1")
+    if index not in node.names:
+        return one, node
+    match node.kind:
+        case "product" if "⊙" not in node.joined:
+            pairs = [_divided(part, index) for part in node.parts]
+            inside, outside = (
+                Node("product", tuple(each), joined=("",) * (len(pairs) - 1)) for each in zip(*pairs, strict=True)
+            )
+            return inside, outside
+        case "/":
+            above, below = (_divided(part, index) for part in node.parts)
+            return Node("/", (above[0], below[0])), Node("/", (above[1], below[1]))
+        case "neg":
+            inside, outside = _divided(node.parts[0], index)
+            return inside, Node("neg", (outside,))
+    return node, one
 
 
 def _few(one: Poly, other: Poly) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from flint import arb, fmpq, fmpq_mat
 
+from likewise.grading.algebra import put
 from likewise.grading.balls import Point, Undefined, divide, power, surely_differ
 from likewise.grading.matrices import is_identity
 from likewise.grading.parsing import bare
-from likewise.reading.expressions import Node
+from likewise.reading.expressions import HEADS, Node
 
 
 class MatrixPoint(Point):
@@ -19,7 +20,7 @@ class MatrixPoint(Point):
 
     def __init__(self, values: Mapping[str, Fraction], arrays: Mapping[str, Any], size: int, base: str = "") -> None:
         super().__init__(values, base=base)
-        self.arrays, self.size = arrays, size
+        self.arrays, self.size, self.summing = arrays, size, 0
 
     def value(self, node: Node) -> Any:
         node = bare(node)
@@ -35,6 +36,34 @@ class MatrixPoint(Point):
                 raise Undefined("the norm of a matrix")
             return power(sum((each * each for each in inner.flat), fmpq(0)), fmpq(1, 2))
         return super().value(node)
+
+    def _index(self, node: Node) -> Any:
+        if node.text not in self.arrays:
+            return super()._index(node)
+        places = [
+            int(each.text) - 1 if each.kind == "number" and each.text.isdigit() else -1
+            for each in map(bare, node.parts)
+        ]
+        array = self.arrays[node.text]
+        if not self.summing or not all(0 <= place < self.size for place in places):
+            raise Undefined("an entry of a vector or matrix")
+        if array.shape not in ((self.size, 1), (self.size, self.size)) or len(places) != (
+            1 if array.shape[1] == 1 else 2
+        ):
+            raise Undefined("an entry of a vector or matrix")
+        return array[places[0], places[1] if len(places) > 1 else 0]
+
+    def _sum_over(self, node: Node) -> Any:
+        self.summing += 1
+        try:
+            index, body = node.parts
+            terms = [self.value(put(body, index.text, step)) for step in range(1, self.size + 1)]
+        finally:
+            self.summing -= 1
+        found = terms[0]
+        for term in terms[1:]:
+            found = found * term if node.kind == "prod_over" else found + term
+        return found
 
     def _add(self, node: Node) -> Any:
         one, other = map(self.value, node.parts)
@@ -88,6 +117,10 @@ class MatrixPoint(Point):
             inner = self.value(node.parts[0])
             if isinstance(inner, np.ndarray):
                 return self._of_array(node.text, inner)
+        elif len(node.parts) == 1 and node.text in HEADS:
+            inner = self.value(node.parts[0])
+            if isinstance(inner, np.ndarray):  # any function of the entries is an example
+                return np.array([[self.choose(f"{node.text}({each})") for each in row] for row in inner], dtype=object)
         elif any(isinstance(self.value(part), np.ndarray) for part in node.parts):
             raise Undefined(f"{node.text} of a vector or matrix")
         return super()._call(node)

@@ -1,6 +1,7 @@
 """Values of expressions at rational points, as balls that surely contain them: a sure difference is a witness."""
 
 import hashlib
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -12,12 +13,23 @@ from flint import acb, arb, ctx, fmpq
 
 from likewise.grading.algebra import put
 from likewise.grading.parsing import bare
-from likewise.reading.expressions import Node
+from likewise.reading.expressions import Node, number
 
 PRECISION = 240
+RANGE = 3  # of an index of a sum without bounds
 GREATEST = 2**40  # of an exponent, and of what a sine is taken of
 Ball = Any  # fmpq, arb or acb, which have no types
 LOCK = threading.Lock()  # the precision of python-flint is one for all threads
+
+
+def _fresh_lock() -> None:
+    """In a forked worker no thread is left that would release the lock."""
+    global LOCK
+    LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fresh_lock)
 
 
 class Undefined(Exception):
@@ -75,7 +87,16 @@ class Point:
                 return acb(0, 1)
         raise Undefined(f"{node.text} has no value")
 
+    def _sum_over(self, node: Node) -> Ball:
+        index, body = node.parts
+        bounds = (number("1"), number(str(RANGE)))
+        return self._sum(Node(node.kind.removesuffix("_over"), (index, *bounds, body)))
+
     def _index(self, node: Node) -> Ball:
+        if node.text == "delta" and len(node.parts) == 2:
+            one, other = map(self.value, node.parts)
+            if isinstance(one, fmpq) and isinstance(other, fmpq):
+                return fmpq(int(one == other))
         return self._chosen(node.text + "_", node)
 
     def _chosen(self, name: str, node: Node) -> Ball:
@@ -170,7 +191,7 @@ class Point:
             return self._extreme(name, [self.value(part) for part in node.parts])
         if name in FUNCTIONS and len(node.parts) == 1:
             return FUNCTIONS[name](self.value(node.parts[0]))
-        if name in NOT_ANY or name.split("_")[0] in NOT_ANY:
+        if name in NOT_ANY or name.split("_")[0] in NOT_ANY or "_given_" in name:
             raise Undefined(f"{name} is not any function")
         return self._chosen(name, node)
 
@@ -288,7 +309,7 @@ NOT_ANY = {
     "arg",
 }
 KINDS = {"+": "add", "-": "add", "/": "divide", "^": "power", "%": "percent", "!": "factorial", "ceil": "floor"}
-KINDS |= {"prod": "sum"}
+KINDS |= {"prod": "sum", "prod_over": "sum_over"}
 
 
 def precise(bits: int = PRECISION) -> "_Precision":

@@ -1,26 +1,32 @@
 """Two trees compared, kind by kind: equal with a proof, different with a witness, depends with a condition."""
 
+import contextlib
 import itertools
 import random
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 from flint import acb, arb, fmpq
 
 from likewise.grading.algebra import GENERATORS, ONE, Forms, Ratio, Unclear, rational
-from likewise.grading.balls import Point, Undefined, precise, separation, surely_differ
+from likewise.grading.balls import RANGE, Point, Undefined, precise, separation, surely_differ
 from likewise.grading.given import Conventions, Given, name_of, substituted
-from likewise.grading.matrices import MatrixForms, inferred_types
+from likewise.grading.matrices import LETTER, MatrixForms, inferred_types
 from likewise.grading.orders import bounded, compare, terms_of
-from likewise.grading.parsing import bare
+from likewise.grading.parsing import bare, sizes_of
 from likewise.grading.units import unit_of
 from likewise.reading.expressions import Node, number
 from likewise.reading.latex import Unread
 
 POINTS = 24
+WEIGHTS = {"p", "q", "w", "a", "alpha", "pi", "lambda"}
 MATRIX_LETTERS = {*"ABCPQWXY"}
+VECTOR_LETTERS = {*"xyzuvwhqkb"}
+SIZE_LETTERS = {*"dDnNmMhHrR"}
 CONSTANTS = {"pi", "e", "i", "infty"}
 ORDERED = {"<": (False, True), "<=": (False, False), ">": (True, True), ">=": (True, False)}  # (turned, strict)
 
@@ -138,7 +144,8 @@ def _chained(node: Node, world: World) -> Node:
         names = {part.text for part in node.walk() if part.kind == "name"} - CONSTANTS
         if len(names) == 1:
             try:
-                return _solved(node, names.pop(), world)
+                name = names.pop()
+                return _solved(node, name, world) if not _curved(node, name) else _pieces_of(node, name, world)
             except (Unclear, Unread):
                 pass
         return Node("inequality", node.parts, joined=node.joined)
@@ -156,14 +163,10 @@ def _equated(node: Node, world: World) -> Node:
             if not all(_near(sides[exact - 1], side, world) for side in sides[exact:]):
                 raise Unread("an approximation that is not near")
             sides = sides[:exact]
-    name = bare(node.parts[0]).text
+    left = bare(node.parts[0])
+    name, parameters = left.text, [bare(part).text for part in left.parts] if left.kind == "call" else []
     if head and name not in {each for part in sides[1:] for each in _all_names(part)}:
         sides = sides[1:]
-        parameters = (
-            [part.text for part in map(bare, bare(node.parts[0]).parts)] if bare(node.parts[0]).kind == "call" else []
-        )
-        renamed = {each: Node("name", text=f"parameter_{place}") for place, each in enumerate(parameters)}
-        sides = [substituted(side, renamed) for side in sides]
         world.notes.append(f"the value of {head} was taken")
     elif len(sides) == 2 and any(_all_names(side) - CONSTANTS for side in sides):
         return Node("equation", tuple(sides))
@@ -173,7 +176,8 @@ def _equated(node: Node, world: World) -> Node:
             raise Unread(f"it states an equality that does not hold ({outcome.why})")
         if outcome.verdict != "equal":
             raise Unread("a chain of equalities that is not proved")
-    return Node("defined", (simplified(sides[-1], world),), head) if head else simplified(sides[-1], world)
+    value = simplified(sides[-1], world)
+    return Node("defined", (value,), head, tuple(parameters)) if head else value
 
 
 def _near(one: Node, other: Node, world: World) -> bool:
@@ -249,6 +253,94 @@ def _solved(node: Node, name: str, world: World) -> Node:
     return Node("interval", (left, right), ("(" if open_left else "[") + (")" if open_right else "]"), joined=(name,))
 
 
+def _curved(node: Node, name: str) -> bool:
+    """Whether one inequality is not linear in its name."""
+    inside = any(
+        (part.kind in ("^", "abs") and name in part.parts[0].names)
+        or (part.kind == "/" and name in part.parts[1].names)
+        for part in node.walk()
+    )
+    products = any(
+        part.kind == "product" and sum(name in each.names for each in part.parts) > 1 for part in node.walk()
+    )
+    return (inside or products) and len(node.joined) == 1
+
+
+def _pieces_of(node: Node, name: str, world: World) -> Node:
+    """Where an inequality in one name holds: signs between the roots of its factors, which are at most quadratic."""
+    turned, strict = ORDERED[node.joined[0]]
+    left, right = (node.parts[0], node.parts[1]) if turned else (node.parts[1], node.parts[0])  # left > right
+    sides = [bare(left), bare(right)]
+    if any(side.kind == "abs" for side in sides):  # |p| < c as p^2 < c^2
+        limits = [_value(side) for side in sides if side.kind != "abs"]
+        if len(limits) != 1 or limits[0] is None or limits[0] < 0:
+            raise Unclear("an inequality with an absolute value")
+        squared = [Node("^", (side.parts[0] if side.kind == "abs" else side, number("2"))) for side in sides]
+        left, right = squared
+    forms = Forms(seconds=world.left)
+    gap = forms.form(Node("-", (left, right)))  # > 0
+    if any(atom.kind != "name" for atom in forms.atoms) or gap.top == 0:
+        raise Unclear("an inequality that is not of polynomials")
+    roots = sorted(
+        [(*root, not strict) for root in _roots(gap.top)] + [(*root, False) for root in _roots(gap.bottom)],
+        key=lambda root: root[0],
+    )
+    if any(after[0] - before[0] < 1e-9 for before, after in itertools.pairwise(roots)):
+        raise Unclear("roots that are close")
+    marks = (
+        [roots[0][0] - 1, *((one[0] + two[0]) / 2 for one, two in itertools.pairwise(roots)), roots[-1][0] + 1]
+        if roots
+        else [0]
+    )
+    exact = [Fraction(mark).limit_denominator(10**10) for mark in marks]
+    at = [{name: fmpq(mark.numerator, mark.denominator)} for mark in exact]
+    holds = [_at(gap.top, forms, point) * _at(gap.bottom, forms, point) > 0 for point in at]
+    infinite = Node("name", text="infty")
+    ends = [(Node("neg", (infinite,)), False), *((root[1], root[2]) for root in roots), (infinite, False)]
+    found: list[Node] = []
+    for place, inside in enumerate(holds):
+        (low, closed), (high, shut) = ends[place], ends[place + 1]
+        if inside:
+            if closed and found and found[-1].parts[1] == low:  # joined at a root
+                low, closed = found[-1].parts[0], found.pop().text[0] == "["
+            signs = ("[" if closed else "(") + ("]" if shut else ")")
+            found.append(Node("interval", (low, high), signs, joined=(name,)))
+        elif shut and not (place + 1 < len(holds) and holds[place + 1]):
+            found.append(Node("interval", (high, high), "[]", joined=(name,)))
+    if not found:
+        return Node("set")
+    return found[0] if len(found) == 1 else Node("union", tuple(found))
+
+
+def _roots(poly: Any) -> list[tuple[float, Node]]:
+    """The real roots of a polynomial in one name, as numbers and as trees."""
+    found = []
+    for factor, _ in poly.factor()[1] if not poly.is_constant() else ():
+        terms = {
+            sum(map(int, exponents)): Fraction(int(value.numerator), int(value.denominator))
+            for exponents, value in factor.terms()
+        }
+        degree = max(terms)
+        a, b, c = terms.get(2, Fraction(0)), terms.get(1, Fraction(0)), terms.get(0, Fraction(0))
+        if degree > 2:
+            raise Unclear("a polynomial of higher degree")
+        if degree == 1:
+            found.append((float(-c / b), _signed_fraction(-c / b)))
+            continue
+        inside = b * b - 4 * a * c
+        if inside > 0:
+            middle = -b / (2 * a)
+            half = Node("call", (_fraction(inside / (4 * a * a)),), "sqrt")
+            for kind, sign in (("-", -1), ("+", 1)):
+                value = float(middle) + sign * float(inside) ** 0.5 / abs(2 * float(a))
+                found.append((value, Node(kind, (_signed_fraction(middle), half))))
+    return found
+
+
+def _signed_fraction(value: Fraction) -> Node:
+    return Node("neg", (_fraction(-value),)) if value < 0 else _fraction(value)
+
+
 # Kinds
 
 
@@ -281,7 +373,11 @@ def _by_kind(one: Node, other: Node, world: World) -> Outcome:
         return _regions(one, other, world)
     if "set" in kinds:
         return _as_sets(one, other, world)
-    if kinds & {"vector", "matrix"}:
+    if "ratio" in kinds:
+        return _ratios(one, other, world)
+    if kinds == {"vector", "product"} and (shape := _as_shape(one, other, world)) is not None:
+        return shape
+    if any(map(_has_array, (one, other))):
         return _arrays(one, other, world)
     if "unit" in kinds:
         return _units(one, other, world)
@@ -291,6 +387,12 @@ def _by_kind(one: Node, other: Node, world: World) -> Outcome:
 def _defined(one: Node, other: Node, world: World) -> Outcome:
     heads = [node.text for node in (one, other) if node.kind == "defined"]
     values = [node.parts[0] if node.kind == "defined" else node for node in (one, other)]
+    if len(heads) == 2 and len(one.joined) == len(other.joined):  # f(x) = x^2 and f(t) = t^2
+        places = [
+            {name: Node("name", text=f"parameter_{place}") for place, name in enumerate(node.joined)}
+            for node in (one, other)
+        ]
+        values = [substituted(value, names) for value, names in zip(values, places, strict=True)]
     if any(value.kind in ("equation", "inequality") for value in values) and len(heads) == 1:
         sides = next(node for node in (one, other) if node.kind != "defined")
         if sides.kind == "equation":
@@ -298,6 +400,13 @@ def _defined(one: Node, other: Node, world: World) -> Outcome:
             if "(" not in value.text:
                 return _equations(sides, Node("equation", (Node("name", text=value.text), value.parts[0])), world)
     outcome = _by_kind(values[0], values[1], world)
+    if len(heads) == 1 and outcome.verdict == "different" and len(one.joined + other.joined) == 1:
+        (parameter,) = one.joined + other.joined  # f(x) = x^2 beside t^2
+        plain = next(node for node in (one, other) if node.kind != "defined")
+        if len(names := _free(plain)) == 1:
+            again = [substituted(value, {parameter: Node("name", text=next(iter(names)))}) for value in values]
+            if _by_kind(again[0], again[1], world).verdict == "equal":
+                return depends(f"if {next(iter(names))} is the argument {parameter}")
     if len(heads) == 1 or heads[0].split("(")[0] == heads[1].split("(")[0]:
         return outcome
     if outcome.verdict == "equal":
@@ -387,21 +496,134 @@ def _distinct(parts: list[Node], world: World) -> list[Node]:
     return found
 
 
-def _arrays(one: Node, other: Node, world: World) -> Outcome:
-    rows = []
-    for node in (one, other):
-        if node.kind == "matrix":
-            rows.append([list(row.parts) for row in node.parts])
-        elif node.kind == "vector":
-            rows.append([[part] for part in node.parts])
-        elif node.kind == "transpose" and bare(node.parts[0]).kind in ("vector", "matrix"):
-            inner = bare(node.parts[0])
-            entries = (
-                [list(row.parts) for row in inner.parts] if inner.kind == "matrix" else [[part] for part in inner.parts]
+def _ratios(one: Node, other: Node, world: World) -> Outcome:
+    """3:4 and 6:8 by their cross products; a ratio and a number are equal if a quotient is meant."""
+    if one.kind != other.kind:
+        ratio, rest = (one, other) if one.kind == "ratio" else (other, one)
+        if len(ratio.parts) != 2:
+            return undecided("a ratio of several numbers and something else")
+        outcome = _by_kind(Node("/", ratio.parts), rest, world)
+        return depends("if the ratio is meant as a quotient") if outcome.verdict == "equal" else outcome
+    if len(one.parts) != len(other.parts):
+        return different(f"ratios of {len(one.parts)} and of {len(other.parts)} numbers")
+    first = one.parts[0], other.parts[0]
+    outcome = _all_of(
+        [
+            scalars(
+                Node("product", (left, first[1]), joined=("",)), Node("product", (right, first[0]), joined=("",)), world
             )
-            rows.append([list(column) for column in zip(*entries, strict=True)])
-        else:
-            return undecided("a vector or matrix and something else")
+            for left, right in zip(one.parts[1:], other.parts[1:], strict=True)
+        ]
+    )
+    times = all(re.fullmatch(r"\d\d?:[0-5]\d", ":".join(map(shown, node.parts))) for node in (one, other))
+    return (
+        depends("if ratios are meant, not times") if times and one != other and outcome.verdict == "equal" else outcome
+    )
+
+
+def _as_shape(one: Node, other: Node, world: World) -> Outcome | None:
+    """(N, D) beside N x D, or None if the product is none of sizes."""
+    product = one if one.kind == "product" else other
+    if any(part.kind == "vector" for part in product.walk()) or not sizes_of(product):
+        return None
+    sizes = [sizes_of(node) if node is product else node.parts for node in (one, other)]
+    if len(sizes[0]) != len(sizes[1]):
+        return different(f"shapes of {len(sizes[0])} and of {len(sizes[1])} sizes")
+    outcome = _all_of([_entry(left, right, world) for left, right in zip(*sizes, strict=True)])
+    if outcome.verdict == "equal" and not _free(product):
+        return depends("if a shape is meant, not a product")
+    return outcome
+
+
+ARRAYS = ("vector", "matrix")
+ROWS = 6
+
+
+def _has_array(node: Node) -> bool:
+    """Whether the value is an array with written entries: a vector, a matrix, or arithmetic of these."""
+    node = bare(node)
+    if node.kind in ARRAYS:
+        return True
+    if node.kind == "product":
+        return any(map(_has_array, node.parts))
+    return node.kind in ("+", "-", "neg", "/", "transpose") and _has_array(node.parts[0])
+
+
+def _rows(node: Node) -> list[list[Node]]:
+    """The entries of an array. A transpose of a tuple is a column, as people write (1, 2)^T."""
+    node = bare(node)
+    if node.kind == "matrix":
+        return [list(row.parts) for row in node.parts]
+    if node.kind == "vector":
+        return [[part] for part in node.parts]
+    if not _has_array(node):
+        raise Unclear("a vector or matrix and something else")
+    inner = bare(node.parts[0])
+    if node.kind == "transpose" and inner.kind == "vector":
+        return _rows(inner)
+    if node.kind == "transpose":
+        return [list(column) for column in zip(*_rows(inner), strict=True)]
+    if node.kind == "neg":
+        return [[Node("neg", (entry,)) for entry in row] for row in _rows(inner)]
+    if node.kind == "/":
+        return [[Node("/", (entry, node.parts[1])) for entry in row] for row in _rows(inner)]
+    if node.kind in ("+", "-"):
+        one, other = map(_rows, node.parts)
+        if (len(one), len(one[0])) != (len(other), len(other[0])):
+            raise Unclear("a sum of different shapes")
+        return [[Node(node.kind, pair) for pair in zip(*rows, strict=True)] for rows in zip(one, other, strict=True)]
+    found: list[list[Node]] | None = None
+    scalar: list[Node] = []
+    for part in node.parts:
+        if not _has_array(part):
+            scalar.append(part)
+            continue
+        right = _rows(part)
+        if found is not None and (len(found[0]) != len(right) or max(len(found), len(right), len(right[0])) > ROWS):
+            raise Unclear("a product whose shapes do not fit")
+        found = (
+            right if found is None else [[_dot(row, column) for column in zip(*right, strict=True)] for row in found]
+        )
+    assert found is not None
+    return [[Node("product", (*scalar, entry), joined=("",) * len(scalar)) for entry in row] for row in found]
+
+
+def _dot(row: Sequence[Node], column: Sequence[Node]) -> Node:
+    terms = [Node("product", pair, joined=("",)) for pair in zip(row, column, strict=True)]
+    total = terms[0]
+    for term in terms[1:]:
+        total = Node("+", (total, term))
+    return total
+
+
+def _expanded(node: Node) -> Node:
+    """The tree with determinants and traces of written matrices multiplied out."""
+    if node.kind == "call" and node.text in ("det", "tr") and len(node.parts) == 1 and _has_array(node.parts[0]):
+        rows = _rows(node.parts[0])
+        if len(rows) != len(rows[0]) or len(rows) > 5:
+            raise Unclear(f"{node.text} of a matrix that is not square, or large")
+        if node.text == "det":
+            return _determinant(rows)
+        total = rows[0][0]
+        for place in range(1, len(rows)):
+            total = Node("+", (total, rows[place][place]))
+        return total
+    return Node(node.kind, tuple(map(_expanded, node.parts)), node.text, node.joined)
+
+
+def _determinant(rows: list[list[Node]]) -> Node:
+    if len(rows) == 1:
+        return rows[0][0]
+    total = number("0")
+    for place, entry in enumerate(rows[0]):
+        minor = [row[:place] + row[place + 1 :] for row in rows[1:]]
+        term = Node("product", (entry, _determinant(minor)), joined=("",))
+        total = Node("-" if place % 2 else "+", (total, term))
+    return total
+
+
+def _arrays(one: Node, other: Node, world: World) -> Outcome:
+    rows = [_rows(node) for node in (one, other)]
     sizes = [(len(each), len(each[0])) for each in rows]
     if sizes[0] != sizes[1]:
         flat = [[entry for row in each for entry in row] for each in rows]
@@ -457,7 +679,7 @@ def _regions(one: Node, other: Node, world: World) -> Outcome:
         for place, end in ((0, "left"), (1, "right")):
             if left[2][place] != right[2][place]:
                 outcomes.append(different(f"the {end} end {shown(left[place])} is in one of them only"))
-    names = {node.joined for node in (one, other) if node.kind == "interval" and node.joined}
+    names = {part.joined for node in (one, other) for part in node.walk() if part.kind == "interval" and part.joined}
     if len(names) == 2:
         outcomes.append(depends(f"if {' and '.join(sorted(name for (name,) in names))} are the same"))
     return _all_of(outcomes)
@@ -543,12 +765,6 @@ def _joined(pieces: list[Piece]) -> list[Piece]:
 def _units(one: Node, other: Node, world: World) -> Outcome:
     values = [node.parts[0] if node.kind == "unit" else node for node in (one, other)]
     texts = [node.text if node.kind == "unit" else world.conventions.unit for node in (one, other)]
-    letters = [name for value, text in zip(values, texts, strict=True) if not text and (name := _trailing(value))]
-    if len(letters) == 1 and letters[0] in (texts[0] or texts[1]).split():  # 5 m beside 5 \text{ m}
-        place = 0 if not texts[0] else 1
-        values[place] = Node("product", values[place].parts[:-1], joined=values[place].joined[:-1])
-        values[place] = values[place].parts[0] if len(values[place].parts) == 1 else values[place]
-        texts[place] = letters[0]
     if not texts[0] and not texts[1]:
         return scalars(*values, world)
     units = [unit_of(text) if text else (Fraction(1), ()) for text in texts]
@@ -569,6 +785,14 @@ def _units(one: Node, other: Node, world: World) -> Outcome:
     if not texts[0] or not texts[1]:
         outcome = scalars(*values, world)
         named = texts[0] or texts[1]
+        if outcome.verdict == "different" and {name for name, _ in kind or other_kind} & {"mac", "flop"}:
+            for twice in (0, 1):  # a number beside multiply-adds may count FLOP, and the other way round
+                both = [
+                    Node("product", (value, number(str(1 + (place == twice)))), joined=("",))
+                    for place, value in enumerate(values)
+                ]
+                if scalars(both[0], both[1], world).verdict == "equal":
+                    return depends("if a multiply-add is 2 FLOP and one side counts each")
         return depends(f"if the number is in {named}") if outcome.verdict == "equal" else outcome
     return _operations(scaled, [dict(kind), dict(other_kind)], world)
 
@@ -589,10 +813,6 @@ def _operations(scaled: list[Node], kinds: list[dict[str, int]], world: World) -
                 return depends(f"if a multiply-add is {flops} FLOP")
             return outcome
     return different("no convention for FLOP makes them equal")
-
-
-def _trailing(node: Node) -> str:
-    return name_of(node.parts[-1]) if node.kind == "product" and len(node.parts) == 2 else ""
 
 
 def _fraction(value: Fraction) -> Node:
@@ -708,15 +928,29 @@ def _growths(one: Node, other: Node, world: World) -> Outcome:
             )
         elif not all(bare(part).kind == "number" or name_of(part) for part in relation.parts):
             world.notes.append("a condition was not used for the order")
-    trees = [substituted(node, values) for node in (one, other)]
+    trees = [_summed(substituted(node, values)) for node in (one, other)]
     outcome = _growth_outcome(trees, world)
-    if outcome.verdict == "different" and (renamed := _case_folded(trees[0], trees[1], world)):
-        pairs, folded = renamed
-        if _growth_outcome([folded, trees[1]], world).verdict == "equal":
-            return depends(f"if {pairs}")
+    if outcome.verdict == "different":
+        products = not any(part.kind in ("+", "-") for tree in trees for part in tree.walk())
+        for said, *folded in _folded(trees[0], trees[1], world, sizes=products):
+            if _growth_outcome(folded, world).verdict == "equal":
+                return depends(f"if {said}")
     if outcome.verdict == "different" and world.given.unread:
         return undecided(f"a condition is not read: {world.given.unread[0]}")
     return outcome
+
+
+def _summed(node: Node) -> Node:
+    """The tree with max(a, b) as a + b, which grow alike, where it is a summand or factor."""
+    node = bare(node)
+    if node.kind == "call" and node.text == "max":
+        total = node.parts[0]
+        for part in node.parts[1:]:
+            total = Node("+", (total, part))
+        return total
+    if node.kind in ("+", "product"):
+        return Node(node.kind, tuple(map(_summed, node.parts)), node.text, node.joined)
+    return node
 
 
 def _growth_outcome(trees: list[Node], world: World) -> Outcome:
@@ -798,7 +1032,7 @@ def _wrapped(node: Node, slash: bool = False) -> str:
 def scalars(one: Node, other: Node, world: World) -> Outcome:
     """Two expressions: numbers, or vectors and matrices in symbols."""
     values = world.given.values
-    one, other = substituted(one, values), substituted(other, values)
+    one, other = (_expanded(substituted(node, values)) for node in (one, other))
     close = _close(one, other, world)
     if close is not None:
         return close
@@ -829,13 +1063,12 @@ def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str]
         ):
             if scalars(one, other, world.with_log(base)).verdict == "equal":
                 return depends(f"if {said}")
-    if renamed := _case_folded(one, other, world):
-        pairs, folded = renamed
-        again = _matrices(folded, other, types, world) if types else _numbers(folded, other, world)
+    for said, *folded in _folded(one, other, world):
+        again = _matrices(*folded, types, world) if types else _numbers(*folded, world)
         if again.verdict == "equal":
-            return depends(f"if {pairs}")
+            return depends(f"if {said}")
     if types:
-        return outcome
+        return depends(TURNED) if _turned(one, other, types, world) else outcome
     names = _free(one) | _free(other)
     open_names = sorted(names - world.given.positive)
     if open_names and not world.given.unread:
@@ -843,6 +1076,13 @@ def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str]
         try:
             if _proved(one, other, supposed) and _agree_somewhere(one, other, supposed):
                 return depends(f"if {' and '.join(f'{name} > 0' for name in open_names)}")
+            if len(open_names) == 1 and open_names[0] not in _indices((one, other)):
+                name = Node("name", text=open_names[0])
+                turned = [_replaced(node, {name: Node("neg", (name,))}) for node in (one, other)]
+                if _proved(*turned, supposed) and _agree_somewhere(*turned, supposed):
+                    return depends(f"if {open_names[0]} < 0")
+            if _proved(one, other, world, unsigned=True) and not _always_differ(one, other, world):
+                return depends("if nothing under an absolute value or an even root is negative")
         except Unclear:
             pass
     hundred = [Node("product", (node, number("100")), joined=("",)) for node in (one, other)]
@@ -864,8 +1104,12 @@ def _commuted(one: Node, other: Node, world: World, ratio: Fraction = Fraction(1
     if world.conventions.kind == "formula":
         return ""
     products = [part for tree in trees for part in tree.walk() if part.kind in ("product", "^")]
-    letters = {name for part in products for name in part.names if name in MATRIX_LETTERS} - world.given.declared
-    if len(letters) < 2:
+    factors = [bare(each) for part in products for each in part.parts if bare(each).kind not in ("call", "index")]
+    letters = {name for each in factors for name in each.names if name in MATRIX_LETTERS} - world.given.declared
+    vectors = {name_of(each) for each in factors if name_of(each) in VECTOR_LETTERS} - world.given.declared
+    if len(vectors) == 1:  # W x and x W
+        letters |= vectors
+    if len(letters) < 2 or not letters & MATRIX_LETTERS:
         return ""
     types = dict.fromkeys(sorted(letters), "matrix")
     scaled = Node("product", (_fraction(abs(ratio)), other), joined=("",))
@@ -874,17 +1118,88 @@ def _commuted(one: Node, other: Node, world: World, ratio: Fraction = Fraction(1
     return f"if {' and '.join(types)} commute (nothing says whether they are numbers)"
 
 
-def _case_folded(one: Node, other: Node, world: World) -> tuple[str, Node] | None:
-    """The first tree with names spelled as in the second where only the case differs, and the names."""
-    names = [_free(node) for node in (one, other)]
-    only = [names[0] - names[1], names[1] - names[0]]
-    pairs = {left: right for left in only[0] for right in only[1] if left.lower() == right.lower()}
-    if not pairs or any(
-        left in world.given.declared and right in world.given.declared for left, right in pairs.items()
-    ):
-        return None
-    said = " and ".join(" = ".join(sorted(pair)) for pair in sorted(pairs.items()))
-    return said, substituted(one, {left: Node("name", text=right) for left, right in pairs.items()})
+TURNED = "if vectors are rows on one side and columns on the other"
+
+
+def rows_as_columns(node: Node, types: Mapping[str, str]) -> Node:
+    """The transpose of an expression whose vectors are rows: with columns, x W is (x' W)'."""
+
+    def put(part: Node) -> Node:
+        if part.kind == "name" and types.get(part.text) == "vector":
+            return Node("transpose", (part,))
+        return Node(part.kind, tuple(map(put, part.parts)), part.text, part.joined)
+
+    return Node("transpose", (put(node),))
+
+
+def _turned(one: Node, other: Node, types: dict[str, str], world: World) -> bool:
+    """Whether both are equal if the vectors of one side are rows: W x and x W'.
+
+    Small letters beside matrices are taken as vectors.
+    """
+    letters = {
+        name_of(part)
+        for tree in (one, other)
+        for node in tree.walk()
+        if node.kind == "product" and any(types.get(name) == "matrix" for name in node.names)
+        for part in node.parts
+        if re.fullmatch(LETTER, name_of(part))
+    }
+    vectors = {**dict.fromkeys(letters - world.given.declared, "vector"), **types}
+    if "vector" not in vectors.values() or "matrix" not in vectors.values():
+        return False
+    for left, right in ((one, other), (other, one)):
+        with contextlib.suppress(Unclear):
+            forms = MatrixForms(Forms(seconds=world.left), vectors)
+            if forms.same(forms.form(rows_as_columns(left, vectors)), forms.form(right)):
+                return True
+    return False
+
+
+def _symbols(node: Node) -> set[Node]:
+    """Free names, and sizes with a letter as index: d_k."""
+    found = {part for part in node.walk() if part.kind == "index" and part.text in SIZE_LETTERS}
+    found = {part for part in found if len(part.parts) == 1 and name_of(part.parts[0]) not in ("", "i", "i_", "j")}
+    inside = {name_of(part.parts[0]) for part in found}
+    return found | {Node("name", text=name) for name in _free(node) - inside}
+
+
+def _folded(one: Node, other: Node, world: World, *, sizes: bool = False) -> "list[tuple[str, Node, Node]]":
+    """Conditions that make names the same, each with both trees under it.
+
+    Names that differ in case (D = d), sizes that differ in their index (d_k = d_v), and, where `sizes`, a size that
+    only one side has and a size of the other (M = N).
+    """
+    symbols = [_symbols(node) for node in (one, other)]
+    only = [sorted(symbols[0] - symbols[1], key=shown), sorted(symbols[1] - symbols[0], key=shown)]
+    alike = [(left, right) for left in only[0] for right in only[1] if shown(left).lower() == shown(right).lower()]
+    tries = [alike] if alike else []
+    if len(only[0]) == len(only[1]) == 1 and _base(only[0][0]) == _base(only[1][0]) in SIZE_LETTERS:
+        tries.append([(only[0][0], only[1][0])])
+    if sizes:
+        for place in (0, 1):
+            tries += [[(mine, its)] for mine in only[place] for its in sorted(symbols[1 - place], key=shown)]
+    found = []
+    for pairs in tries:
+        if any({shown(left), shown(right)} <= world.given.declared for left, right in pairs):
+            continue
+        said = " and ".join(sorted(" = ".join(sorted(map(shown, pair))) for pair in pairs))
+        found.append((said, _replaced(one, dict(pairs)), _replaced(other, dict(pairs))))
+    return found
+
+
+def _base(node: Node) -> str:
+    return node.text.split("_")[0]
+
+
+def _replaced(node: Node, values: Mapping[Node, Node]) -> Node:
+    if node in values:
+        return values[node]
+    if node.kind in ("sum", "prod", "sum_over", "prod_over"):  # its index is another name
+        values = {old: new for old, new in values.items() if old != node.parts[0]}
+        rest = tuple(_replaced(part, values) for part in node.parts[1:])
+        return Node(node.kind, (node.parts[0], *rest), node.text, node.joined)
+    return Node(node.kind, tuple(_replaced(part, values) for part in node.parts), node.text, node.joined)
 
 
 def _free(node: Node) -> set[str]:
@@ -925,10 +1240,23 @@ def _whole(trees: Sequence[Node], world: World) -> set[str]:
     return found
 
 
-def _proved(one: Node, other: Node, world: World) -> bool:
+def _always_differ(one: Node, other: Node, world: World) -> bool:
+    """Whether two expressions surely differ at every point that was tried."""
+    with precise():
+        for point in _points(one, other, world):
+            with contextlib.suppress(Undefined):
+                at = Point(point, _seed(one, other), world.conventions.log, seconds=min(0.1, world.left))
+                if not surely_differ(at.value(one), at.value(other)):
+                    return False
+    return True
+
+
+def _proved(one: Node, other: Node, world: World, *, unsigned: bool = False) -> bool:
+    """Whether the exact forms are the same; unsigned: with |p| taken as p, which is a condition."""
     forms = Forms(
         _positive((one, other), world), _whole((one, other), world), world.conventions.log, seconds=world.left
     )
+    forms.unsigned = unsigned
     return forms.same(forms.form(one), forms.form(other))
 
 
@@ -975,6 +1303,7 @@ def _points(one: Node, other: Node, world: World) -> "list[dict[str, Fraction]]"
     """Rational points that satisfy what is given: positive ones first."""
     names = sorted(_free(one) | _free(other) | {name for relation in world.given.relations for name in _free(relation)})
     positive, whole = _positive((one, other), world), _whole((one, other), world)
+    indices = _indices((one, other))
     chance = random.Random(_seed(one, other))
     found: list[dict[str, Fraction]] = []
     for attempt in range(POINTS * 6):
@@ -991,9 +1320,36 @@ def _points(one: Node, other: Node, world: World) -> "list[dict[str, Fraction]]"
             if attempt % 4 >= 2 and name not in whole:
                 value /= 10
             point[name] = -value if signed and name not in positive and chance.random() < 0.5 else value
+            if name in indices:
+                point[name] = Fraction(chance.randint(1, RANGE))
         if all(_holds(relation, point) is not False for relation in world.given.relations):
             found.append(point)
     return found
+
+
+def _indices(trees: Sequence[Node]) -> set[str]:
+    """Names that are used as an index and nowhere else."""
+
+    def others(node: Node) -> set[str]:
+        if node.kind == "index":
+            return set()
+        return {node.text} if node.kind == "name" else {name for part in node.parts for name in others(part)}
+
+    below = {name for tree in trees for node in tree.walk() if node.kind == "index" for name in node.names}
+    return below - {name for tree in trees for name in others(tree)}
+
+
+def _one_range(trees: Sequence[Node]) -> bool:
+    """Whether sums without bounds may be taken over 1, 2, 3 to tell expressions apart.
+
+    Not beside sums with bounds, on one side only, or of weights and probabilities, whose sum may be known to be 1.
+    """
+    kinds = [[node.kind for node in tree.walk()] for tree in trees]
+    counts = [sum(kind in ("sum_over", "prod_over") for kind in each) for each in kinds]
+    weights = any(node.kind == "index" and node.text in WEIGHTS for tree in trees for node in tree.walk())
+    return not any(counts) or (
+        counts[0] == counts[1] and not weights and not any({"sum", "prod"} & {*each} for each in kinds)
+    )
 
 
 def _holds(relation: Node, point: dict[str, Fraction]) -> bool | None:
@@ -1060,6 +1416,8 @@ def _agree_somewhere(one: Node, other: Node, world: World) -> bool:
 
 def _witness(one: Node, other: Node, world: World) -> str | None:
     """A point at which two expressions surely differ."""
+    if not _one_range((one, other)):
+        return None
     points = _points(one, other, world)
     with precise():
         for point in points:
@@ -1132,9 +1490,19 @@ def _gap(node: Node, forms: Forms) -> Ratio:
 
 def _equations(one: Node, other: Node, world: World) -> Outcome:
     trees = [substituted(node, world.given.values) for node in (one, other)]
+    types = {**inferred_types([part for tree in trees for part in tree.parts]), **world.given.types}
+    if types := {name: kind for name, kind in types.items() if any(name in tree.names for tree in trees)}:
+        return _matrix_equations(trees, types, world)
     names = sorted(_free(one) | _free(other))
     forms = Forms(_positive(trees, world), _whole(trees, world), world.conventions.log, seconds=world.left)
     gaps = [_gap(tree, forms) for tree in trees]
+    if any(gap.top == 0 for gap in gaps):  # an identity
+        if all(gap.top == 0 for gap in gaps):
+            same = forms.same(forms.form(trees[0].parts[0]), forms.form(trees[1].parts[0]))
+            return EQUAL if same else undecided("two equations that always hold")
+        open_one = trees[0] if gaps[1].top == 0 else trees[1]
+        witness = _witness(*open_one.parts, world)
+        return different(f"one of them always holds, the other has {witness}") if witness else undecided("an identity")
     ratio = forms.over(gaps[0], gaps[1]) if gaps[1].top != 0 else None
     if ratio is not None and (fixed := rational(ratio)) is not None and fixed:
         flat = [Node("-", tree.parts) for tree in trees]
@@ -1153,7 +1521,63 @@ def _equations(one: Node, other: Node, world: World) -> Outcome:
                 if point is not None and _holds(Node("chain", trees[1 - place].parts, joined=("==",)), point) is False:
                     told = ", ".join(f"{each} = {value}" for each, value in sorted(point.items()))
                     return different(f"{told} solves one of the equations only")
-    return undecided("two equations that are not multiples of each other")
+    crossing = _crossing(gaps, forms, names, chance)
+    return different(crossing) if crossing else undecided("two equations that are not multiples of each other")
+
+
+def _crossing(gaps: list[Ratio], forms: Forms, names: list[str], chance: random.Random) -> str:
+    """A root of one equation, enclosed by a change of sign, at which the other surely does not hold; or nothing."""
+    if any(gap.bottom != ONE for gap in gaps) or any(atom.kind != "name" for atom in forms.atoms):
+        return ""
+    for mine, its in ((gaps[0], gaps[1]), (gaps[1], gaps[0])):
+        for name, _ in itertools.product(names, range(3)):
+            values = {each: fmpq(chance.randint(-20, 20), 7) for each in names}
+            for low in range(-12, 12):
+                ends = [fmpq(low), fmpq(low + 1)]
+                signs = [_at(mine.top, forms, {**values, name: end}) for end in ends]
+                if not signs[0] * signs[1] < 0:
+                    continue
+                for _ in range(60):
+                    middle = (ends[0] + ends[1]) / 2
+                    side = _at(mine.top, forms, {**values, name: middle})
+                    ends = [middle, ends[1]] if side * signs[0] > 0 else [ends[0], middle]
+                with precise():
+                    around = arb((ends[0] + ends[1]) / 2, (ends[1] - ends[0]))
+                    if not _at(its.top, forms, {**values, name: around}).contains(0):
+                        rest = "".join(f", {each} = {values[each]}" for each in names if each != name)
+                        return f"{name} = {around.str(8, radius=False)}...{rest} solves one of the equations only"
+    return ""
+
+
+def _at(poly: Any, forms: Forms, values: Mapping[str, Any]) -> Any:
+    """The value of a polynomial in names."""
+    total = fmpq(0)
+    for exponents, coefficient in poly.terms():
+        term = coefficient
+        for atom, exponent in zip(forms.atoms, exponents, strict=False):
+            if exponent:
+                term = term * values[atom.text] ** int(exponent)
+        total = total + term
+    return total
+
+
+def _matrix_equations(trees: list[Node], types: dict[str, str], world: World) -> Outcome:
+    """Equations between vectors or matrices: the same statement, or a law against one that does not hold."""
+    forms = MatrixForms(Forms(_positive(trees, world), _whole(trees, world), seconds=world.left), types)
+    sides = [[forms.form(part) for part in tree.parts] for tree in trees]
+    laws = [forms.same(*each) for each in sides]
+    if any(
+        forms.same(sides[0][0], sides[1][place]) and forms.same(sides[0][1], sides[1][1 - place]) for place in (0, 1)
+    ):
+        return EQUAL
+    if laws[0] != laws[1]:
+        outcome = _matrices(*trees[laws[0]].parts, types, world)
+        return (
+            different(f"one of them holds always, in the other {outcome.why}")
+            if outcome.verdict == "different"
+            else outcome
+        )
+    return undecided("two laws that hold" if all(laws) else "two equations of vectors or matrices")
 
 
 def _root_of(tree: Node, name: str, values: dict[str, Fraction]) -> dict[str, Fraction] | None:

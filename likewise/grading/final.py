@@ -8,6 +8,7 @@ from likewise.reading.latex import Unread
 
 LONGEST = 200_000  # characters of a whole answer; the end is what counts
 SHORT = 200  # characters of a text that is an answer by itself
+FORMULAS = 2_000  # the same without prose
 BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)|\\boxed\s+(?=\S)")
 SAID = re.compile(
     r"(?:final\s+answer|correct\s+answer|answer|ans|result)\s*(?:\*\*)?\s*(?::|=|\bis\b|\bare\b|(?=\$|\\\(|\\\[))\s*(?:\*\*)?\s*:?",
@@ -25,6 +26,15 @@ TAKEN_BACK = re.compile(r"\b(?:actually|wait|correction|instead|rather|wrong|inc
 HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*%[^\n]*$", re.S | re.M)
 PHANTOM = re.compile(r"\\[hv]?phantom\s*(?=\{)")
 BETWEEN = re.compile(r"(?:[\s$,;.&()\[\]{}*\\]|and|or|text|quad|qquad)*")
+CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+LIMITED = re.compile(
+    r"\b(?:at\s+(?:least|most)|(?:more|less|greater|fewer|larger|smaller|other|bigger|higher|lower)\s+than|up\s+to|about|approximately"
+    r"|roughly|nearly|almost|around|close\s+to|minus|plus|times|twice|half(?:\s+of)?|double|below|above|under|over|bounded\s+by"
+    r"|exceeds?|negative|if|when|whenever|where|for(?:\s+(?:all|every|any|some))?|at|with|since|because|by|as|from|divided\s+by"
+    r"|(?:root|square|cube|multiples?|power|logarithm|fraction|percent)\s+of|modulo|mod)\s*$",
+    re.I,
+)
+UNIT = re.compile(r"\s*[A-Za-z%]+(?:[/-][A-Za-z]+)?\s*\.?")
 LOOSE = re.compile(r"(?<![\\$])\$([^$\n]+?)\$(?!\d)")
 PROSE = re.compile(r"[A-Za-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}")
 
@@ -38,6 +48,7 @@ class Final:
     others: tuple[str, ...] = ()
     sure: bool = True  # False where the text goes on, so that a difference may be ours
     listed: bool = False  # whether the boxes stand in a list: 1 and 2
+    boxed: bool = False  # whether it and the others are boxes
 
 
 def final_answer(text: str) -> Final:
@@ -58,9 +69,11 @@ def final_answer(text: str) -> Final:
         return Final(hashed[-1].strip(), "the line after ####")
     if said := list(SAID.finditer(text)):
         return _after(text[said[-1].end() :], "after the word answer")
-    if len(text) <= SHORT and "\n" not in text and not PROSE.search(re.sub(r"\\[A-Za-z]+|\{[^{}]*\}", " ", text)):
+    if (only := FORMULA.match(text)) and _with_unit(only, text) != _content(only) and UNIT.fullmatch(text, only.end()):
+        return Final(_with_unit(only, text), "the whole text")
+    if len(text) <= FORMULAS and "\n" not in text and not PROSE.search(re.sub(r"\\[A-Za-z]+|\{[^{}]*\}", " ", text)):
         return Final(text, "the whole text")
-    formulas = list(FORMULA.finditer(text)) or list(LOOSE.finditer(text))
+    formulas = list(FORMULA.finditer(text)) or list(LOOSE.finditer(text)) or list(CODE.finditer(text))
     if not formulas:
         if len(text) <= SHORT and "\n" not in text:
             return Final(text, "the whole text")
@@ -69,7 +82,10 @@ def final_answer(text: str) -> Final:
     sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])|\n\s*\n", text[: last.start()])[-1]
     if DENIED.search(sentence) or DENIED.search(text[last.end() : last.end() + 80]):
         raise Unread("the last formula stands in a sentence that denies or limits it")
-    return Final(_with_unit(last, text), "the last formula", sure=not re.search(r"\w", text[last.end() :]))
+    if LIMITED.search(text[max(last.start() - 40, 0) : last.start()]):
+        raise Unread("the words before the last formula limit it")
+    alone = not re.search(r"\w", text[last.end() :]) and not FORMULA.search(sentence)
+    return Final(_with_unit(last, text), "the last formula", sure=alone)
 
 
 def _boxed(text: str, boxes: list[tuple[str, int, int]]) -> Final:
@@ -90,6 +106,7 @@ def _boxed(text: str, boxes: list[tuple[str, int, int]]) -> Final:
         tuple(dict.fromkeys(others)),
         sure=not re.search(r"\$[^$]*\d|=|\d\.?\s*$", text[end:]),
         listed=not said and all(BETWEEN.fullmatch(gap) for gap in gaps),
+        boxed=not said,
     )
 
 
@@ -107,7 +124,7 @@ def _after(rest: str, how: str) -> Final:
         return Final(", ".join(_content(each) for each in formulas), how)
     if len(formulas) > 1:
         raise Unread("several formulas after the word answer")
-    if DENIED.search(outside):
+    if DENIED.search(outside) or LIMITED.search(line[: formulas[0].start()]):
         raise Unread("the sentence of the answer denies or limits it")
     if re.search(r"\d", outside):
         raise Unread("a number beside the formula of the answer")
@@ -118,7 +135,7 @@ def _with_unit(found: "re.Match[str]", text: str) -> str:
     """The formula, with the word after it if that is a unit or a factor."""
     from likewise.grading.units import UNITS
 
-    word = re.match(r"\s*([A-Za-zµμ%]+(?:/[A-Za-z]+)?)", text[found.end() :])
+    word = re.match(r"\s*([A-Za-zµμ%]+(?:[/-][A-Za-z]+)?)", text[found.end() :])
     content = _content(found)
     if word and (word[1] in UNITS or word[1].split("/")[0] in UNITS) and word[1] not in ("in", "h", "A", "a"):
         return f"{content} \\text{{ {word[1]}}}"

@@ -219,6 +219,12 @@ def substituted(node: Node, values: Mapping[str, Node]) -> Node:
     return node
 
 
+def renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """The tree with other names, also where they are bound."""
+    text = names.get(node.text, node.text) if node.kind == "name" else node.text
+    return Node(node.kind, tuple(renamed(part, names) for part in node.parts), text, node.joined)
+
+
 def _put(node: Node, values: Mapping[str, Node]) -> Node:
     if node.kind == "name" and node.text in values:
         return Node("group", (values[node.text],))

@@ -8,10 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from likewise.checks import require, require_number
-from likewise.grading.comparing import EQUAL, Outcome, World, compared, depends, different, shown, undecided
+from likewise.grading.comparing import (
+    EQUAL,
+    Outcome,
+    World,
+    compared,
+    depends,
+    different,
+    rows_as_columns,
+    shown,
+    undecided,
+)
 from likewise.grading.final import DENIED, final_answer
-from likewise.grading.given import Given, conventions_of, given_of
+from likewise.grading.given import conventions_of, given_of, renamed
 from likewise.grading.parsing import VOWELS, cleaned, readings
+from likewise.grading.units import unit_of
 from likewise.reading.expressions import Node
 from likewise.reading.latex import Unread, tokens
 
@@ -22,31 +33,42 @@ EINSUM = re.compile(r"[\"'`\s]*([A-Za-z]*(?:\s*,\s*[A-Za-z]*)*)\s*(?:->|\\to|\\r
 CHOICE = re.compile(
     r"\s*(?:\\text\s*\{)?\s*(?:option|choice|answer)?\s*[(\[]?([A-J])[)\]]?\s*\}?\s*(?:[.:)]\s*(.*))?", re.I | re.S
 )
+UNITED = re.compile(r"\$?(-?\d[\d.,]*(?:\s*\\(?:times|cdot)\s*10\^\{?-?\d+\}?)?)\s*([A-Za-z][A-Za-z0-9 /*^]*)\$?")
 DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 SPOKEN = {
-    "yes",
-    "no",
-    "true",
-    "false",
-    "odd",
-    "even",
-    "none",
-    "all",
-    "never",
-    "always",
-    "both",
-    "neither",
-    "row",
-    "column",
-}
-OPPOSITES = [
-    {"yes", "no"},
-    {"true", "false"},
-    {"odd", "even"},
-    {"none", "all"},
-    {"never", "always"},
-    {"increasing", "decreasing"},
+    "yes", "no", "true", "false", "odd", "even", "none", "all", "never", "always", "both", "neither", "row", "column",
+}  # fmt: skip
+EXCLUSIVE = [  # of each of these only one word can be right
+    {*words.split()}
+    for words in (
+        "yes no",
+        "true false",
+        "odd even neither",
+        "none all",
+        "never always",
+        "increasing decreasing constant",
+        "convergent divergent",
+        "converges diverges",
+        "convex concave",
+        "row column",
+        "linear quadratic cubic exponential logarithmic",
+        "monday tuesday wednesday thursday friday saturday sunday",
+        "january february march april may june july august september october november december",
+        "north south east west northeast northwest southeast southwest",
+        "left right",
+        "clockwise counterclockwise",
+        "positive negative zero",
+        "larger smaller equal",
+        "maximum minimum",
+        "singular invertible",
+    )
 ]
+SENTENCE = re.compile(
+    r"(?:(?:the|this)\s+(?:answer|statement|claim|assertion|function|series|sequence|result|matrix|direction|day|month)|it)"
+    r"\s+is\s+(?:an?\s+|the\s+)?(\w+)",
+    re.I,
+)
+SIGMA = re.compile(r"(?:\\sigma|σ|(?<![A-Za-z\\])sigma)(?![A-Za-z])")
 FILLER = re.compile(r"\b(?:the|an?|it|is|are|that)\b")
 
 
@@ -164,6 +186,10 @@ def _graded(answer: str, key: str, world: World, reasons: list[str], read: list[
             if again.verdict != "equal":
                 return depends(f"if {final.how} is meant")
     for place, final in enumerate(finals):
+        boxes = final.others if outcome.verdict == "different" and final.boxed else ()
+        if any(_pair(each, finals[1 - place].text, world, ["", ""]).verdict == "equal" for each in boxes[-MOST_BOXES:]):
+            return depends("if another box than the last is meant")
+    for place, final in enumerate(finals):
         if outcome.verdict not in ("equal", "depends") and 0 < len(final.others) < MOST_BOXES:
             listed = ", ".join([*final.others, final.text])
             if _pair(listed, finals[1 - place].text, world, ["", ""]).verdict == "equal":
@@ -193,18 +219,26 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
     if all(re.fullmatch(r"[A-Za-z]{3,}", text) and set(text.lower()) & VOWELS for text in texts):
         return undecided("letters that may be words")
     trees: list[list[Node]] = []
+    marks = [text[mark.end() :].lstrip() for text in (one, other) for mark in SIGMA.finditer(text)]
+    applied = frozenset(["sigma"] if all(re.match(r"'*(?:\\left\s*)?\(", rest) for rest in marks) else [])
     for place, text in enumerate((one, other)):
         try:
-            trees.append(readings(_convention(text)))
+            trees.append(readings(_convention(text), applied))
         except Unread as error:
             if _tokens(one) == _tokens(other) and _tokens(one):
                 return EQUAL
             raise Unread(f"the {('answer', 'key')[place]} is not read: {error}") from error
         read[place] = shown(trees[-1][0])
+    for place in (0, 1):  # 3000 m beside 3 km
+        spelled = UNITED.fullmatch(re.sub(r"\\[, ;!]|~", " ", texts[place]))
+        if spelled and unit_of(spelled[2]) and any(tree.kind == "unit" for tree in trees[1 - place]):
+            trees[place] = [Node("unit", (value,), spelled[2]) for value in readings(spelled[1])]
+    if any(_indexed_by_i(tree) for each in trees for tree in each):  # then i is no imaginary unit
+        trees = [[renamed(tree, {"i": "i_"}) for tree in each] for each in trees]
     sides = [_stated(text) or world.conventions.vectors for text in (one, other)]
     if world.given.types and all(sides):
         trees = [
-            [_as_column(tree, world.given) for tree in each] if side == "rows" else each
+            [rows_as_columns(tree, world.given.types) for tree in each] if side == "rows" else each
             for each, side in zip(trees, sides, strict=True)
         ]
         if sides[0] != sides[1]:
@@ -265,6 +299,8 @@ def _tokens(text: str) -> list[Any]:
 def _words(text: str) -> list[str]:
     """The words of an answer that is no formula, or nothing."""
     plain = _plain(text).lower().strip(" .!")
+    if sentence := SENTENCE.fullmatch(plain):
+        plain = sentence[1]
     if not re.fullmatch(r"[a-z][a-z' ,.\-]*", plain):
         return []
     words = re.findall(r"[a-z']+", plain)
@@ -279,8 +315,8 @@ def _spoken(texts: list[str], words: list[list[str]], exact: bool) -> Outcome:
     if exact:
         return different("other words")
     pair = {" ".join(each) for each in found}
-    if any(pair == opposite for opposite in OPPOSITES):
-        return different("opposite words")
+    if any(pair <= words for words in EXCLUSIVE):
+        return different("words that exclude each other")
     return undecided("words, whose meaning is not known here")
 
 
@@ -325,12 +361,7 @@ def _stated(text: str) -> str:
     return f"{found[1]}s" if found else ""
 
 
-def _as_column(node: Node, given: Given) -> Node:
-    """The transpose of an expression whose vectors are rows: with columns, x W is (x' W)'."""
-
-    def put(part: Node) -> Node:
-        if part.kind == "name" and given.types.get(part.text) == "vector":
-            return Node("transpose", (part,))
-        return Node(part.kind, tuple(map(put, part.parts)), part.text, part.joined)
-
-    return Node("transpose", (put(node),))
+def _indexed_by_i(tree: Node) -> bool:
+    return any(
+        part.kind == "index" and "i" in {name for each in part.parts for name in each.names} for part in tree.walk()
+    )

@@ -88,14 +88,42 @@ class MatrixForms:
                 return self.scalar(self.forms.root(self.number(squared), Fraction(1, 2)))
             case "call":
                 return self.called(node)
+            case "sum_over":
+                return self.summed(node)
         raise Unclear(f"{node.kind} of vectors or matrices")
 
     def has_arrays(self, node: Node) -> bool:
         """Whether a vector or matrix occurs."""
         return any(
-            (part.kind == "name" and part.text in self.types) or part.kind == "transpose" or is_identity(part)
+            (part.kind in ("name", "index") and part.text in self.types)
+            or part.kind == "transpose"
+            or is_identity(part)
             for part in node.walk()
         )
+
+    def summed(self, node: Node) -> Words:
+        """A sum over i of x_i y_i: the product x'y."""
+        index, body = node.parts[0].text, bare(node.parts[1])
+        factors = []
+        for part in map(bare, body.parts if body.kind == "product" else (body,)):
+            square = part.kind == "^" and bare(part.parts[1]).text == "2"
+            factors += [bare(part.parts[0])] * 2 if square else [part]
+        entries = [
+            Node("name", text=part.text)
+            for part in factors
+            if part.kind == "index" and len(part.parts) == 1 and bare(part.parts[0]).text == index
+        ]
+        rest = [part for part in factors if index not in part.names]
+        if (
+            len(entries) != 2
+            or len(rest) + 2 != len(factors)
+            or any(self.types.get(x.text) != "vector" for x in entries)
+        ):
+            raise Unclear("a sum of entries")
+        found = self.times(self.transposed(self.form(entries[0])), self.form(entries[1]))
+        for part in rest:
+            found = self.times(self.form(part), found)
+        return found
 
     def scalar(self, value: Ratio) -> Words:
         """A number as a form."""

@@ -1,18 +1,20 @@
 """Orders of growth over named sizes that grow independently: O(f) = O(g) iff f and g bound each other.
 
-A function is a sum of products of powers of sizes and of their logarithms. A term is below others iff a convex
-combination of their exponents is above its own (the max-plus criterion); the proof is a combination of at most two, and
-a refutation is a direction in which sizes grow: N = s^a, D = s^b.
+A function is a sum of products of powers of sizes, their logarithms, exponentials and factorials. A term is below
+others iff a convex combination of their exponents is above its own (the max-plus criterion); the proof is a combination
+of at most two, and a refutation is a direction in which sizes grow: N = s^a, D = s^b.
 """
 
 import itertools
 import random
 from fractions import Fraction
+from math import log
 
-from likewise.grading.algebra import Forms, Ratio, Unclear
+from likewise.grading.algebra import Forms, Ratio, Unclear, rational
 from likewise.reading.expressions import Node
 
-Exponents = dict[tuple[str, str], Fraction]  # (size, "power" or "log") -> exponent
+Exponents = dict[tuple[str, str], Fraction]  # (size, one of LADDER) -> exponent
+LADDER = ("factorial", "exp", "power", "log")  # n^n, e^n, n, log n: each grows faster than all powers of the next
 
 
 def terms_of(node: Node, forms: Forms) -> list[Exponents]:
@@ -61,10 +63,37 @@ def _exponents(exponents: tuple[int, ...], forms: Forms) -> Exponents:
                 continue
             case "exp" if atom.inside[0].top.is_constant():
                 continue
+            case "exp":
+                key, rate = _rate(atom.inside[0], forms)
+                power = power / 60 * rate
+            case "factorial" if name := _name(atom.inside[0], forms):  # Stirling: n^n e^-n n^(1/2)
+                for kind, times in (("factorial", Fraction(1)), ("exp", Fraction(-1)), ("power", Fraction(1, 2))):
+                    found[name, kind] = found.get((name, kind), Fraction(0)) + power * times
+                continue
             case _:
-                raise Unclear("an order that is not made of powers and logarithms")
+                raise Unclear("an order that is not made of powers, exponentials and logarithms")
         found[key] = found.get(key, Fraction(0)) + power
     return found
+
+
+def _rate(value: Ratio, forms: Forms) -> tuple[tuple[str, str], Fraction]:
+    """The growth of exp(value): n log n is like a factorial, c n is an exponential with this rate."""
+    if value.bottom != 1 or len(value.top) != 1 or value.top.total_degree() > 2:
+        raise Unclear("an exponential of what is not linear")
+    used = [forms.atoms[place] for place, degree in enumerate(value.top.degrees()) if degree]
+    names = [atom.text for atom in used if atom.kind == "name"]
+    logs = [atom.inside[0] for atom in used if atom.kind == "log"]
+    if len(names) != 1 or len(names) + len(logs) != len(used) or value.top.total_degree() != len(used):
+        raise Unclear("an exponential of what is not linear")
+    if not logs:
+        return (names[0], "exp"), Fraction(1)
+    if (fixed := rational(logs[0])) is not None:
+        if not 1 < fixed < 10**6:
+            raise Unclear("a large base")
+        return (names[0], "exp"), Fraction(round(log(fixed), 12)).limit_denominator(10**12)
+    if _name(logs[0], forms) == names[0]:
+        return (names[0], "factorial"), Fraction(1)
+    raise Unclear("a power of two sizes")
 
 
 def _name(value: Ratio, forms: Forms) -> str:
@@ -83,8 +112,11 @@ def compare(one: list[Exponents], other: list[Exponents], seed: str) -> tuple[bo
     chance = random.Random(seed)
     directions = [tuple(int(name == each) for each in names) for name in names]
     directions += [tuple(int(name != each) for each in names) for name in names]
-    directions += list(itertools.product((0, 1, 2, 3), repeat=len(names))) if len(names) <= 4 else []
-    directions += [tuple(chance.randint(0, 9) for _ in names) for _ in range(200)]
+    if all(kind in ("power", "log") for _, kind in keys):
+        directions += list(itertools.product((0, 1, 2, 3), repeat=len(names))) if len(names) <= 4 else []
+        directions += [tuple(chance.randint(0, 9) for _ in names) for _ in range(200)]
+    else:  # the rates of exponentials add up only for sizes of one speed
+        directions += list(itertools.product((0, 1), repeat=len(names))) if len(names) <= 6 else []
     for direction in directions:
         speed = dict(zip(names, direction, strict=True))
         if _growth(one, speed) != _growth(other, speed):
@@ -103,13 +135,14 @@ def bounded(one: list[Exponents], other: list[Exponents]) -> bool:
     return all(_below(term, other) for term in one)
 
 
-def _growth(terms: list[Exponents], speed: dict[str, int]) -> tuple[Fraction, Fraction]:
-    """The largest (power, power of the logarithm) along a direction; a size that stands still is a constant."""
+def _growth(terms: list[Exponents], speed: dict[str, int]) -> tuple[Fraction, ...]:
+    """The largest rates along a direction, those of LADDER; a size that stands still is a constant."""
     found = []
     for term in terms:
-        power = sum((value * speed[name] for (name, kind), value in term.items() if kind == "power"), Fraction(0))
-        logs = sum((value for (name, kind), value in term.items() if kind == "log" and speed[name]), Fraction(0))
-        found.append((power, logs))
+        rates = dict.fromkeys(LADDER, Fraction(0))
+        for (name, kind), value in term.items():
+            rates[kind] += value * (speed[name] if kind != "log" else speed[name] > 0)
+        found.append(tuple(rates.values()))
     return max(found)
 
 
@@ -136,10 +169,9 @@ def _below(term: Exponents, others: list[Exponents]) -> bool:
 
 
 def _under(term: Exponents, other: Exponents) -> bool:
-    """Whether term is in O(other): for each size a smaller power, or an equal one and fewer logarithms."""
+    """Whether term is in O(other): for each size the first rate that differs, from the top of LADDER, is smaller."""
     for name in {name for name, _ in {**term, **other}}:
-        power = term.get((name, "power"), Fraction(0)) - other.get((name, "power"), Fraction(0))
-        logs = term.get((name, "log"), Fraction(0)) - other.get((name, "log"), Fraction(0))
-        if power > 0 or (power == 0 and logs > 0):
+        rates = [term.get((name, kind), Fraction(0)) - other.get((name, kind), Fraction(0)) for kind in LADDER]
+        if next((rate for rate in rates if rate), 0) > 0:
             return False
     return True

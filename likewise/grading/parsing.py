@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
-from likewise.grading.units import UNITS
+from likewise.grading.units import UNITS, unit_of
 from likewise.reading.expressions import HEADS, Node, number
 from likewise.reading.latex import Token, Unread, tokens
 
@@ -41,6 +41,8 @@ SMALL_WORDS = {
 }  # fmt: skip
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
 BARS = {"|", "‖"}
+RATIO = re.compile(r"(?![A-J]\s*:)[^:={}|\\<>]*[\w)][^:={}|\\<>]*(?::[^:={}|\\<>]*[\w)][^:={}|\\<>]*){1,3}")
+COUNTED = re.compile(r"[kMGTP]?(?:FLOPs?|MACs?)")
 ROUND = {"⌊": ("⌋", "floor"), "⌈": ("⌉", "ceil")}
 
 
@@ -87,7 +89,20 @@ def cleaned(text: str) -> str:
     text = re.sub(r"\^\s*(\\circ|°)", r"^{\\circ}", text)
     text = re.sub(r"(\d),\\!\s*(?=\d{3})", r"\1,", text)
     text = re.sub(r"\\(?:text|mathrm|textbf|mathbf|mbox)\s*\{\s*\\?\$\s*\}", r"\\$", text)
+    text = re.sub(r"\\text\s*\{\s*(-?\d[\d.,]*)\s+([A-Za-z][A-Za-z ]*)\}", r"\1 \\text{ \2}", text)
+    text = re.sub(r"(?<=[)\]}\d])\s*(or|and)\s*(?=[(\[{\\\d-])", r"\\text{ \1 }", text)
+    text = re.sub(r"(?<=[\d}])\s*\\(?:mathrm|text|operatorname)\s*\{\s*min\s*\}", r"\\text{ minutes}", text)
+    text = re.sub(r"^([^{}\\]+)\\over(?![A-Za-z])([^{}\\]+)$", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"(\d+)\.(\d*)\\overline\s*\{\s*(\d+)\s*\}", _repeating, text)
     return text.strip()
+
+
+def _repeating(match: re.Match[str]) -> str:
+    """A repeating decimal as a fraction: 0.1 with 6 repeated is 15/90."""
+    whole, before, again = match[1], match[2], match[3]
+    top = int(whole + before + again) - int(whole + before)
+    return rf"\frac{{{top}}}{{{10 ** len(before) * (10 ** len(again) - 1)}}}"
 
 
 def _plain_letter(character: str) -> str:
@@ -104,18 +119,26 @@ def _plain_letter(character: str) -> str:
     return character
 
 
-def readings(text: str) -> list[Node]:
-    """All trees of an answer; more than one where a line can be read in several ways."""
-    found = _flattened(_with_units(tokens(cleaned(text))))
+def readings(text: str, applied: frozenset[str] = frozenset()) -> list[Node]:
+    """All trees of an answer; more than one where a line can be read in several ways.
+
+    applied: names that are functions wherever a parenthesis follows, such as sigma.
+    """
+    text = cleaned(text)
+    if RATIO.fullmatch(text):
+        if re.search(r":\s*0|^\s*0", text):
+            raise Unread("a time of day, or a ratio with 0")
+        return [Node("ratio", tuple(readings(part, applied)[0] for part in text.split(":")))]
+    found = _flattened(_with_units(tokens(text)))
     while len(found) == 1 and found[0].kind == "group" and found[0].text == "{":  # braces that are not printed
         found = _flattened(found[0].inner[0])
     if not found:
         raise Unread("nothing to read")
     _no_words(found)
-    strict = Parser(found, tight=False)
+    strict = Parser(found, tight=False, applied=applied)
     trees = [strict.answer()]
     if strict.ambiguous:
-        trees.append(Parser(found, tight=True).answer())
+        trees.append(Parser(found, tight=True, applied=applied).answer())
     return trees
 
 
@@ -139,8 +162,10 @@ def _with_units(found: list[Token]) -> list[Token]:
     end = len(found)
     while end and found[end - 1].kind == "name" and found[end - 1].style == "" and len(found[end - 1].text) == 1:
         end -= 1
+        if found[end].spaced:  # 2 B T H d is a product
+            break
     spelled = "".join(token.text for token in found[end:])
-    numbered = end and (found[end - 1].kind == "number" or found[end - 1].text == "frac")
+    numbered = end and (found[end - 1].kind == "number" or found[end - 1].text == "frac" or COUNTED.fullmatch(spelled))
     if numbered and len(spelled) > 1 and found[end].spaced and (spelled in UNITS or len(spelled) > 3):
         return [*found[:end], Token("word", f" {spelled}", spaced=True)]
     return found
@@ -163,8 +188,16 @@ def _no_words(found: Sequence[Token]) -> None:
 class Parser:
     r"""One answer; `tight` reads 1/2x as 1/(2x) and \log n d as log(nd)."""
 
-    def __init__(self, found: Sequence[Token], *, tight: bool, outer: "Parser | None" = None) -> None:
+    def __init__(
+        self,
+        found: Sequence[Token],
+        *,
+        tight: bool,
+        outer: "Parser | None" = None,
+        applied: frozenset[str] = frozenset(),
+    ) -> None:
         self.found, self.place, self.tight = list(found), 0, tight
+        self.applied = outer.applied if outer else applied
         self.outer = outer or self
         self.ambiguous = False
 
@@ -331,7 +364,7 @@ class Parser:
                         extra.append(self.factor())
                     below = _product(extra, [""] * (len(extra) - 1))
                 factors, signs = [Node("/", (_product(factors, signs), below))], []
-            elif token.kind == "word" and factors[-1].kind != "name" and (unit := self.unit()) is not None:
+            elif token.kind == "word" and (unit := self.unit(known=factors[-1].kind == "name")) is not None:
                 factors, signs = [Node("unit", (_product(factors, signs),), unit)], []
             elif self.starts(token):
                 if slashed:
@@ -372,8 +405,8 @@ class Parser:
 
     open_bars: tuple[str, ...] = ()
 
-    def unit(self) -> str | None:
-        """The unit that stands here, taken; or nothing."""
+    def unit(self, *, known: bool) -> str | None:
+        """The unit that stands here, taken; or nothing. known: whether it must be in the table of units."""
         start = self.place
         words = []
         while (token := self.peek()) is not None:
@@ -393,7 +426,7 @@ class Parser:
             else:
                 break
         text = " ".join(words)
-        if not re.fullmatch(r"[A-Za-zµμ][A-Za-zµμ0-9 /*^.\-]{0,40}", text):
+        if not re.fullmatch(r"[A-Za-zµμ][A-Za-zµμ0-9 /*^.\-]{0,40}", text) or (known and unit_of(text) is None):
             self.place = start
             return None
         return text
@@ -455,7 +488,10 @@ class Parser:
         if shown == ["+"] or shown == ["-"]:
             raise Unread("an upper index that is no exponent")
         if node.text.startswith("bb_") and any(each.text == "×" for each in above):
-            raise Unread("a space of matrices")
+            sizes = sizes_of(self.part(above))
+            if node.text != "bb_R" or not sizes:
+                raise Unread("a space of matrices")
+            return Node("vector", sizes, "()")
         return Node("^", (node, self.part(above)))
 
     def primary(self) -> Node:
@@ -587,9 +623,19 @@ class Parser:
         while self.at("_", "'"):
             node = self.indexed(node) if self.take().text == "_" else Node("name", text=f"{_label(node)}_prime")
         head = name.removesuffix("_prime")
-        if self.at("(") and node.kind == "name" and (head in OPAQUE or self.several() or token.style == "word"):
-            return Node("call", tuple(map(self.part, _commas(self.enclosed()[1]))), node.text)
+        called = head in OPAQUE or head in self.applied or token.style == "word"
+        if self.at("(") and node.kind == "name" and (called or self.several() or self.several("|")):
+            name = "sigmoid" if node.text == "sigma" and head in self.applied else node.text
+            return self.conditional(self.enclosed()[1], name)
         return node
+
+    def conditional(self, found: Sequence[Token], name: str) -> Node:
+        """A call; with one bar between its arguments it is another function: P(A | B)."""
+        bars = [place for place, token in enumerate(found) if token.kind == "sign" and token.text == "|"]
+        if len(bars) != 1:
+            return Node("call", tuple(map(self.part, _commas(found))), name)
+        sides = [_commas(found[: bars[0]]), _commas(found[bars[0] + 1 :])]
+        return Node("call", tuple(self.part(each) for side in sides for each in side), f"{name}_given_{len(sides[1])}")
 
     def indexed(self, node: Node) -> Node:
         """A lower index: part of the name if it is a number or word, else an argument."""
@@ -606,12 +652,14 @@ class Parser:
             return Node("index", tuple(self.part([each]) for each in below), node.text)  # a_{ij}
         return Node("index", tuple(map(self.part, _commas(below))), node.text)
 
-    def several(self) -> bool:
-        """Whether the parenthesis that opens here holds a comma at its first level."""
+    def several(self, sign: str = ",") -> bool:
+        """Whether the parenthesis that opens here holds a comma, or one bar, at its first level."""
+        if sign == "|" and sum(token.text == "|" for token in self.found) != 1:
+            return False
         depth = 0
         for token in self.found[self.place :]:
             depth += _step(token)
-            if token.kind == "sign" and token.text == "," and depth == 1:
+            if token.kind == "sign" and token.text == sign and depth == 1:
                 return True
             if not depth:
                 return False
@@ -629,7 +677,7 @@ class Parser:
             below = "_" + "".join(each.text for each in self.script())
         if not self.at("[", "(", "{"):
             raise Unread(f"{kind} without brackets")
-        return Node("call", tuple(map(self.part, _commas(self.enclosed()[1]))), f"{kind}{below}")
+        return self.conditional(self.enclosed()[1], f"{kind}{below}")
 
     def function(self, name: str) -> Node:
         base = power = None
@@ -798,6 +846,19 @@ def _proper(node: Node) -> bool:
         return False
     above, below = (int(bare(part).text) for part in inner.parts)
     return above < below
+
+
+def sizes_of(node: Node) -> tuple[Node, ...]:
+    """The sizes of a shape N x 3D, or nothing if the signs of a product are others."""
+    if node.kind != "product" or "×" not in node.joined or {*node.joined} - {"×", ""}:
+        return ()
+    sizes = [[node.parts[0]]]
+    for sign, part in zip(node.joined, node.parts[1:], strict=True):
+        if sign:
+            sizes.append([part])
+        else:
+            sizes[-1].append(part)
+    return tuple(_product(size, [""] * (len(size) - 1)) for size in sizes)
 
 
 def bare(node: Node) -> Node:

@@ -1,6 +1,7 @@
 """Verdicts of `grade`: each row stands for a class of answers, and is graded in both orders."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -67,6 +68,40 @@ EQUAL = [
     (r"\boxed{1}, \boxed{2} \text{ and } \boxed{3}", "1, 2, 3"),
     ("28 pct", r"28\%"),
     ("x < 3 or x > 5", r"(-\infty, 3) \cup (5, \infty)"),
+    ("2 B T H d", "2*B*T*H*d"),
+    (r"\sigma(x)(1-\sigma(x))", r"\sigma(x) - \sigma(x)^2"),
+    (r"\tanh(x)", r"2\sigma(2x)-1"),
+    (r"3 \text{ km}", "3000 m"),
+    ("f(x) = x^2 + 1", "1 + x^2"),
+    (r"O(\max(n,m))", "O(n+m)"),
+    ("O(2^{n+3})", "O(2^n)"),
+    ("(N, D)", r"N \times D"),
+    ("(N, D)", r"\mathbb{R}^{N \times D}"),
+    ("The scores have shape `(B, H, T, S)`.", "(B, H, T, S)"),
+    ("(AB)^T = B^T A^T", r"B^\top A^\top = (AB)^\top"),
+    (r"\begin{pmatrix}\frac12\\0\end{pmatrix}", "[0.5, 0]^T"),
+    (r"\begin{bmatrix}1/2 & 0\\ 0& 1/3\end{bmatrix}", r"\frac16\begin{pmatrix}3&0\\0&2\end{pmatrix}"),
+    ("-2", r"\begin{vmatrix}1&2\\3&4\end{vmatrix}"),
+    (r"P(A \mid B) P(B)", "P(B)P(A|B)"),
+    (r"-\sum_i p_i \ln p_i", r"\sum_i p_i \ln\frac{1}{p_i}"),
+    (r"(-\infty,-1)\cup(1,\infty)", "|x| > 1"),
+    (r"[-\sqrt2, \sqrt2]", r"x^2 \le 2"),
+    (r"x^2 \le 0", r"\{0\}"),
+    (r"\frac{1}{x} > 1", "0 < x < 1"),
+    ("true", "The statement is true."),
+    (r"\frac{1}{6}", r"0.1\overline{6}"),
+    ("3:4", "6:8"),
+    (r"{a \over b}", r"\frac{a}{b}"),
+    (r"\mathbf{x}^\top\mathbf{y}", r"\sum_i x_i y_i"),
+    ("(a+b)^2 = a^2+2ab+b^2", "a^2+b^2+2ab = (b+a)^2"),
+    (r"\frac{\sum_j e^{s_j} v_j}{\sum_j e^{s_j}}", r"\sum_j \frac{e^{s_j}}{\sum_k e^{s_k}} v_j"),
+    (r"5 \text{ N}", "5 kg m/s^2"),
+    ("(B, T, 3D)", r"\mathbb{R}^{B\times T\times 3D}"),
+    (r"\sigma(1+r)", r"\sigma + r\sigma"),
+    (r"1 \over 2", "0.5"),
+    (r"1800 \mathrm{min}", r"30 \text{ h}"),
+    ("(11,7)or(7,11)", r"(7,11),\ (11,7)"),
+    (r"\frac{x-1}{x+2} \ge 0", r"x < -2 \text{ or } x \ge 1"),
 ]
 DIFFERENT = [
     ("1/2^{99}", "1/2^{98}"),
@@ -96,6 +131,21 @@ DIFFERENT = [
     ("x > 3", r"x \ge 3"),
     ("bnd,bmd->bnm", "bnd,bmd->bn"),
     (r"\sum_{i=1}^{n} i^2", r"\sum_{i=0}^{n-1} i^2"),
+    ("O(2^n)", "O(4^n)"),
+    (r"\Theta(n!)", r"\Theta(n^n)"),
+    ("(N, D)", r"D \times N"),
+    ("(AB)^T = B^T A^T", "(AB)^T = A^T B^T"),
+    (r"p_i(\delta_{ij} - p_j)", r"p_i(\delta_{ij} - p_i)"),
+    (r"\frac{e^{x_i}}{\sum_j e^{x_j}}", r"\frac{e^{x_i}}{\sum_j e^{x_i}}"),
+    (r"\phi(Q)(\phi(K)^T V)", r"\phi(Q)\phi(K)V^T"),
+    ("|x| < 1", "|x| > 1"),
+    (r"x^2 < 4", r"x^2 \le 4"),
+    ("Wednesday", "Thursday"),
+    (r"\sum_i x_i", r"\sum_j x_i"),
+    ("n_i", "n_j"),
+    ("x^2+y^2=25", "x^2+y^2=5"),
+    ("3:4", "4:3"),
+    (r"9.8\ \mathrm{m/s^2}", "9.8 m/s"),
 ]
 DEPENDS = [
     ("O(ND^2)", "O(Nd^2)", "D = d"),
@@ -120,6 +170,18 @@ DEPENDS = [
     ("AB = I", "BA = I", "commute"),
     (r"B \times N", r"N \times B", "not a shape"),
     (r"\boxed{1} papers and \boxed{2} bins", "1, 2", "all boxes"),
+    (r"\boxed{x+1} or \boxed{x-1}", "x+1", "another box"),
+    ("O(N^2 d_k)", "O(N^2 d_v)", "d_{k} = d_{v}"),
+    ("O(N M d)", "O(N^2 d)", "M = N"),
+    ("|x|", "-x", "x < 0"),
+    ("W x", r"x W^\top", "rows"),
+    ("W x", "x W", "commute"),
+    ("1:15", "2:30", "times"),
+    ("f(x) = x^2", "t^2", "argument"),
+    (r"\sqrt{(x-1)^2}", "x-1", "even root"),
+    (r"6 N d \text{ FLOPs}", "3Nd MACs", "multiply-add"),
+    (r"2 N^2 D", r"N^2 D \text{ MACs}", "multiply-add"),
+    (r"4N^2D \text{ FLOPs}", "$2N^2D$ multiply-adds", "multiply-add"),
 ]
 UNDECIDED = [
     (r"\boxed{41=42}", "42", "does not hold"),
@@ -151,6 +213,11 @@ UNDECIDED = [
     (r"\phantom{\boxed{\frac{1}{3}}}", "1/3", "empty"),
     ("Answer: the largest $n$ is 34.", "n", "a number beside"),
     ("Total 9", "9", "a word beside"),
+    ("So it is clear that the value is at least $42$.", "42", "limit it"),
+    ("We see that the maximum is $7$, attained when $x = 2$.", "2", "limit it"),
+    (r"\sum_i p_i", "1", ""),
+    (r"\sum_i x_i", r"\sum_{i=1}^n x_i", ""),
+    ("1:00", "12:00", "time of day"),
     (r"\boxed{200}, so that after a year we have $10455$", "1", "goes on"),
 ]
 
@@ -277,6 +344,21 @@ def test_grades_are_the_same_in_threads_and_in_every_run():
         thread.join()
     assert all(each == alone for each in found)
     assert json.dumps(alone[0].to_json())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_worker_that_is_forked_during_a_grade_is_not_locked():
+    code = """
+import os
+from likewise.grading import grade
+from likewise.grading.balls import precise
+with precise():  # another thread may hold the lock while a worker is forked
+    child = os.fork()
+    if not child:
+        os._exit(0 if grade("x+x", "2x").verdict == "equal" else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, timeout=20).strip() == "0"
 
 
 def test_import_needs_no_torch_and_no_parser_of_sympy():

@@ -43,6 +43,7 @@ EXEMPT = {  # every setting of a run is an option of its command, and options of
     "likewise/cli/exits.py:exits",
     "likewise/huggingface/caching.py:update",  # transformers calls these three with arguments of its own
     "likewise/huggingface/plugging.py:_attention",
+    "likewise/grading/rewards.py:likewise_reward",  # so does TRL, with the columns of a dataset
     "likewise/huggingface/plugging.py:_mask",
 }
 

@@ -12,7 +12,7 @@ from tests.house.guards import ROOT
 NAMES = {
     "likewise.claims": ["R", "Stated", "Verdict", "check", "check_claims", "check_document", "register"],
     "likewise.reading": ["Answer", "Statement", "Turn", "check_answer", "check_answers", "read_answer"],
-    "likewise.grading": ["Grade", "grade"],
+    "likewise.grading": ["Grade", "Steps", "grade", "grade_steps"],
     "likewise.attention": [
         "Argmax",
         "Attend",
