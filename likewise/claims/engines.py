@@ -9,7 +9,7 @@ from types import ModuleType
 
 from likewise.claims import cells
 from likewise.claims.agreement import agreed
-from likewise.claims.algebra import entries, holes, identities, intervals, witnesses
+from likewise.claims.algebra import entries, holes, identities, intervals, residues, witnesses
 from likewise.claims.arithmetic import cited
 from likewise.claims.chance import gaussian
 from likewise.claims.growth import counts, everywhere, logic, orders
@@ -180,7 +180,7 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
             late = True
             reasons.append(f"over its budget of {claim.budget:g} s")
             break
-        asked = claim if engine is cited.decide else cells.with_numbers(stated if engine is shapes.decide else claim)
+        asked = claim if engine is cited.decide else cells.with_numbers(stated if engine in AS_WRITTEN else claim)
         try:
             found = engine(replace(asked, budget=left), **allowed)
         except Undecided as reason:
@@ -216,7 +216,7 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
 
 
 # Exact before approximate, proof before search, cheap before dear.
-PROOFS: tuple[Engine, ...] = (holes.decide, logic.decide, identities.decide, everywhere.decide)
+PROOFS: tuple[Engine, ...] = (holes.decide, logic.decide, residues.decide, identities.decide, everywhere.decide)
 SEARCHES: tuple[Engine, ...] = (
     solving_soon,
     entrywise,
@@ -228,6 +228,7 @@ SEARCHES: tuple[Engine, ...] = (
 )
 IDENTITIES: tuple[Engine, ...] = (cited.decide, shapes.decide, *PROOFS, *SEARCHES)
 CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, sampling)
+AS_WRITTEN: tuple[Engine, ...] = (shapes.decide, residues.decide)  # these read functions that `spelled` replaces
 MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, confined.decide)  # of the user, where it is allowed
 
 
