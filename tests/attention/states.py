@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -12,6 +13,13 @@ from tests.attention.drawing import SMALL, Inputs, Sizes, draw, seeded
 SIZES = Sizes(B=2, G=3, repeats=5, T=13, S=13, K=7, V=11)
 NAMES = [name for name in brute.MAPS if "," not in name]  # a map with other parameters is no other path through a state
 KINDS = ["Elu", "SoftmaxFourier", "Positive"]  # features kept as they are, times a row's exponential, as logarithms
+
+# An exact map may keep keys and values; one of both signs has no positive denominator. Others share a path with these.
+PATHS = [*KINDS, "Quadratic", "Fourier"]
+EVERY_KIND = pytest.mark.parametrize("name", KINDS)
+EVERY_MAP = pytest.mark.parametrize(
+    "name", [name if name in PATHS else pytest.param(name, marks=pytest.mark.full) for name in NAMES]
+)
 
 
 def sequence(

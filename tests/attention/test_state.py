@@ -12,8 +12,8 @@ from likewise.attention import LinearState, Relu, linear_attention
 from tests.attention import brute
 from tests.attention.drawing import assert_same, with_gradients
 from tests.attention.states import (
-    KINDS,
-    NAMES,
+    EVERY_KIND,
+    EVERY_MAP,
     SIZES,
     after,
     assert_bitwise,
@@ -32,8 +32,6 @@ T = SIZES.T
 LAGS = [0, 1, 5]
 HEADS = {"multi-head": (3, 1), "grouped": (3, 5), "multi-query": (1, 5)}  # key-value heads, query heads of each
 
-EVERY_MAP = pytest.mark.parametrize("name", NAMES)
-EVERY_KIND = pytest.mark.parametrize("name", KINDS)
 EVERY_LAG = pytest.mark.parametrize("lag", LAGS)
 
 

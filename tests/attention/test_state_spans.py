@@ -13,8 +13,8 @@ from likewise.attention import FeatureMap, LinearState
 from tests.attention import brute
 from tests.attention.drawing import assert_same, with_gradients
 from tests.attention.states import (
-    KINDS,
-    NAMES,
+    EVERY_KIND,
+    EVERY_MAP,
     SIZES,
     after,
     assert_bitwise,
@@ -31,8 +31,6 @@ from tests.tolerance import assert_close
 
 T = SIZES.T
 LAGS = [0, 1, 5]
-EVERY_MAP = pytest.mark.parametrize("name", NAMES)
-EVERY_KIND = pytest.mark.parametrize("name", KINDS)
 EVERY_LAG = pytest.mark.parametrize("lag", LAGS)
 
 
