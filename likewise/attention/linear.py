@@ -281,9 +281,11 @@ def check_features(where: str, features: FeatureMap, k: Tensor) -> None:
     """Refuse what is no feature map, or one made for other keys or heads."""
     if not isinstance(features, FeatureMap):
         refuse(where, "features", "be a feature map", repr(features), "For example features=Elu().")
-    rule = f"have kv_heads 1 or that of k, {k.shape[1]}"
-    require(features.kv_heads in (1, k.shape[1]), where, "features", rule, features.kv_heads)
-    rule = f"have key_dim = {k.shape[3]}, the width of k"
-    require(features.key_dim in (None, k.shape[3]), where, "features", rule, features.key_dim)
+    _, groups, _, width = k.shape
+    if features.kv_heads not in (1, groups):
+        refuse(where, "features", f"have kv_heads 1 or that of k, {groups}", features.kv_heads)
+    if features.key_dim not in (None, width):
+        refuse(where, "features", f"have key_dim = {width}, the width of k", features.key_dim)
     for buffer in features.buffers():
-        require(buffer.device == k.device, where, "features", f"be on the device of k, {k.device}", buffer.device)
+        if buffer.device != k.device:
+            refuse(where, "features", f"be on the device of k, {k.device}", buffer.device)

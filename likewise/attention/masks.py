@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
-from likewise.checks import require, require_count
+from likewise.checks import refuse, require, require_count
 
 
 class Structure(NamedTuple):
@@ -29,19 +29,32 @@ class Structure(NamedTuple):
 
 
 def check_tensors(where: str, q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Refuse q, k, v that do not fit together as (B, H, T, K), (B, G, S, K), (B, G, S, V) with H a multiple of G."""
+    """Refuse q, k, v that do not fit together as (B, H, T, K), (B, G, S, K), (B, G, S, V) with H a multiple of G.
+
+    Rules are worded only when they are broken: a decode step takes less time than wording them all.
+    """
     for name, x in (("q", q), ("k", k), ("v", v)):
         _check_tensor(where, name, x)
-        require(x.dim() == 4, where, name, "have 4 dimensions (batch, heads, positions, width)", tuple(x.shape))
-        require(x.is_floating_point(), where, name, "be a floating point tensor", x.dtype)
-        require(x.dtype == q.dtype, where, name, f"have the dtype of q, {q.dtype}", x.dtype)
-        require(x.device == q.device, where, name, f"be on the device of q, {q.device}", x.device)
-        require(x.shape[0] == q.shape[0], where, name, f"have the batch size of q, {q.shape[0]}", x.shape[0])
-    require(k.shape[3] == q.shape[3], where, "k", f"have the width of q, {q.shape[3]}", k.shape[3])
-    require(v.shape[1] == k.shape[1], where, "v", f"have the heads of k, {k.shape[1]}", v.shape[1])
-    require(v.shape[2] == k.shape[2], where, "v", f"have the positions of k, {k.shape[2]}", v.shape[2])
-    divides = min(q.shape[1], k.shape[1]) > 0 and q.shape[1] % k.shape[1] == 0
-    require(divides, where, "q", f"have a multiple of the {k.shape[1]} heads of k and v", f"{q.shape[1]} heads")
+        if x.dim() != 4:
+            refuse(where, name, "have 4 dimensions (batch, heads, positions, width)", tuple(x.shape))
+        if not x.is_floating_point():
+            refuse(where, name, "be a floating point tensor", x.dtype)
+        if x.dtype != q.dtype:
+            refuse(where, name, f"have the dtype of q, {q.dtype}", x.dtype)
+        if x.device != q.device:
+            refuse(where, name, f"be on the device of q, {q.device}", x.device)
+    (batch, heads, _, width), (key_batch, groups, positions, key_width), values = q.shape, k.shape, v.shape
+    for name, size in (("k", key_batch), ("v", values[0])):
+        if size != batch:
+            refuse(where, name, f"have the batch size of q, {batch}", size)
+    if key_width != width:
+        refuse(where, "k", f"have the width of q, {width}", key_width)
+    if values[1] != groups:
+        refuse(where, "v", f"have the heads of k, {groups}", values[1])
+    if values[2] != positions:
+        refuse(where, "v", f"have the positions of k, {positions}", values[2])
+    if min(heads, groups) == 0 or heads % groups:
+        refuse(where, "q", f"have a multiple of the {groups} heads of k and v", f"{heads} heads")
 
 
 def check_key_mask(where: str, mask: Tensor | None, shape: tuple[int, int], device: torch.device) -> None:

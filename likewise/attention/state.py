@@ -48,6 +48,13 @@ class Rows(NamedTuple):
         seen = None if self.seen is None else self.seen[:, start:stop]
         return Rows(self.keys[:, :, start:stop], self.values[:, :, start:stop], seen)
 
+    def none(self) -> "Rows":
+        """No positions, of these sizes, in memory of their own."""
+        (batch, groups, _, key_dim), value_dim = self.keys.shape, self.values.shape[3]
+        return Rows(
+            self.keys.new_empty(batch, groups, 0, key_dim), self.values.new_empty(batch, groups, 0, value_dim), None
+        )
+
     def then(self, other: "Rows") -> "Rows":
         """These positions, followed by those."""
         seen = None
@@ -92,6 +99,8 @@ class Memory(NamedTuple):
 
     def read(self, near: int, features: FeatureMap) -> tuple[Prefix | None, Rows]:
         """The sums of all but the last `near` positions, and those positions."""
+        if self.recent.length == 0:
+            return self.whole, self.recent
         start = max(0, self.recent.length - near)
         unread = self.recent.part(max(0, self.recent.length - self.near), start)
         return unread.onto(self.whole, features, one_by_one=False), self.recent.part(start)
@@ -101,9 +110,11 @@ class Memory(NamedTuple):
         before, length = self.recent.length, self.recent.length + new.length
         surplus = max(0, length - lag - near)
         recent = self._across(new, surplus, length)
+        if lag == 0 and after is not None:
+            return Memory(after, after, recent, near)
         unread = self._across(new, max(0, before - self.near), max(0, length - near))
         if lag == 0:
-            whole = unread.onto(self.whole, features, one_by_one=False) if after is None else after
+            whole = unread.onto(self.whole, features, one_by_one=False)
             return Memory(whole, whole, recent, near)
         older = min(surplus, before)
         folded = self.recent.part(0, older).onto(self.folded, features, one_by_one=True)
@@ -116,6 +127,8 @@ class Memory(NamedTuple):
     def _across(self, new: Rows, start: int, stop: int) -> Rows:
         """The positions from start to stop of the recent ones and the new ones behind them, as a copy."""
         before = self.recent.length
+        if before == 0 and start == stop:
+            return self.recent
         return self.recent.part(start, stop).then(new.part(max(0, start - before), max(0, stop - before)))
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "Memory":
@@ -211,7 +224,7 @@ class LinearState:
     def _extended(self, q: Tensor, new: Rows) -> tuple[Tensor, "LinearState"]:
         """The outputs of new rows, and the state after them."""
         length = self.length + new.length
-        memory = self.memory or Memory(None, None, new.part(0, 0), 0)
+        memory = self.memory or Memory(None, None, new.none(), 0)
         near = self._near(length, new.keys.shape[3])
         prefix, rows = memory.read(near, self.features)
         windowed = near > 0 or self._window is not None
@@ -379,13 +392,16 @@ class LinearState:
         check_tensors(where, q, k, v)
         check_features(where, self.features, k)
         check_key_mask(where, mask, (k.shape[0], k.shape[2]), k.device)
-        require(q.shape[2] == k.shape[2], where, "k", f"have the positions of q, {q.shape[2]}", k.shape[2])
-        shape, mine = (k.shape[0], k.shape[1], v.shape[3]), (self.batch, self.kv_heads, self.value_dim)
-        require(shape == mine, where, "k and v", f"have the state's (batch, kv_heads, value_dim) {mine}", shape)
+        if q.shape[2] != k.shape[2]:
+            refuse(where, "k", f"have the positions of q, {q.shape[2]}", k.shape[2])
+        shape, mine = (*k.shape[:2], v.shape[3]), (self.batch, self.kv_heads, self.value_dim)
+        if shape != mine:
+            refuse(where, "k and v", f"have the state's (batch, kv_heads, value_dim) {mine}", shape)
         self._check_projection(where, self.features.projection_id)
         if self.memory is not None:
             dtype = wide(self.memory.recent.keys.dtype)
-            require(wide(k.dtype) == dtype, where, "k", f"be of a dtype summed in the state's {dtype}", k.dtype)
+            if wide(k.dtype) != dtype:
+                refuse(where, "k", f"be of a dtype summed in the state's {dtype}", k.dtype)
 
     def _check_projection(self, where: str, other: str) -> None:
         rule = f"be {self.projection_id}, with which the state was made"

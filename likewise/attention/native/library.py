@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 import os
+import struct
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 FOLDER = Path(__file__).parent
 FIELDS = 63  # of the kernel's `Call`
+PACKED = struct.Struct(f"{FIELDS}q")
 SETS = {16: "AVX-512", 8: "AVX2", 4: "portable"}
 
 
@@ -69,8 +71,7 @@ def addresses(*tensors: Tensor | None) -> Numbers:
 def call(name: str, numbers: Numbers) -> None:
     """One of the kernel's functions with the fields of its `Call`, all of which have 8 bytes."""
     assert kernel.functions is not None
-    fields = (ctypes.c_int64 * len(numbers))(*numbers)
-    if getattr(kernel.functions, f"likewise_{name}")(fields):
+    if getattr(kernel.functions, f"likewise_{name}")(PACKED.pack(*numbers)):
         raise MemoryError("linear_attention: the kernel must have memory; got none.")
 
 

@@ -123,7 +123,10 @@ def extend(
     """Causal outputs of T positions after a prefix, and the prefix after them. It passes no gradients."""
     kind, numbers = describe(features)
     sums, scale = (None, None) if prefix is None else prefix
-    out, sums, scale = torch.ops.likewise.extend(q, k, v, seen, sums, scale, kind, numbers)
+    # A step takes less time than torch takes to find its operator; only who watches operators needs one.
+    watched = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+    op = torch.ops.likewise.extend if watched else _extend
+    out, sums, scale = op(q, k, v, seen, sums, scale, kind, numbers)
     return out, Prefix(sums, None if kind == RELU else scale)
 
 
