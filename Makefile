@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python; do \
 # Sources and rewritten tests are compiled once, not in every run and every process, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup tour quick test test-full check bench studies
+.PHONY: help setup tour quick test test-full check docs bench studies
 
 help:
 	@echo "make tour    run every method on real data and write likewise-report.html"
@@ -21,6 +21,7 @@ help:
 	@echo "make test    check, then all tests but the heaviest; a change is merged when it is green (eight minutes)"
 	@echo "make test-full  the heaviest tests (browser, sanitizers, engines, models), and more examples of every property"
 	@echo "make check   lint, formatting and types"
+	@echo "make docs    build the documentation site, build/site"
 	@echo "make bench   measure errors, and speed against the peers (half an hour)"
 	@echo "make studies train networks and ask them: softmax replaced, faces, difficulty, early exit (hours)"
 	@echo "make setup   only make the environment, $(VENV)"
@@ -45,6 +46,14 @@ check: $(READY) $(KERNEL)
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "Formatting differs: run $(BIN)/ruff format"; exit 1; }
 	@$(BIN)/ty check --quiet --output-format concise
+
+# What builds the site is installed when it is first asked for; nothing else needs it.
+docs: $(READY)
+	@$(BIN)/python -c 'import zensical, mkdocstrings_handlers.python' 2>/dev/null || $(BIN)/python -m pip install -qq \
+		--disable-pip-version-check --no-build-isolation --constraint constraints.txt --editable '.[docs]'
+	@$(BIN)/python tools/site.py gather
+	@$(BIN)/zensical build --strict --config-file zensical.toml
+	@$(BIN)/python tools/site.py check
 
 bench: $(READY) $(KERNEL)
 	@$(BIN)/python -m benchmarks.attention_error
