@@ -1,34 +1,45 @@
-"""Count what the reader understands, decides and refutes, on the transcripts and on ProcessBench.
+"""Count what the reader understands, decides and refutes.
 
-    python -m studies.reading transcripts     # LIKEWISE_TRANSCRIPTS, speakers in studies/speakers
-    python -m studies.reading processbench    # LIKEWISE_PROCESSBENCH, alarms in studies/results/reading_alarms.json
+    python -m studies.reading transcripts         # LIKEWISE_TRANSCRIPTS, speakers in studies/speakers
+    python -m studies.reading processbench        # LIKEWISE_PROCESSBENCH, alarms in results/reading_alarms.json
+    python -m studies.reading sample 200 --seed 1 # formulas of the transcripts at random, for a second reader
+    python -m studies.reading answers FOLDER      # answers whose lines a person labelled true or false
 
-Nothing of the texts is written: only ids, lines and counts.
+Nothing of the texts is written: only ids, lines and counts. `answers` takes NAME.md with NAME.labels.json, a list of
+`{"line": 3, "source": "LaTeX as typed", "truth": "true" | "false" | "not a statement", "why": "..."}`.
 """
 
 import argparse
 import json
 import os
+import random
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from likewise.reading import Answer, check_answers, read_answer
+from likewise.checks import require
+from likewise.reading import Answer, Statement, check_answers, read_answer
 from likewise.reading.speakers import speakers_of
 
 RESULTS = Path(__file__).with_name("results")
 SPEAKERS = Path(__file__).with_name("speakers")
 
 
-def transcripts(verbose: bool) -> dict:
-    """Different formulas with a relation, spoken by an assistant."""
-    folder = Path(os.environ["LIKEWISE_TRANSCRIPTS"])
-    started = time.perf_counter()
+def read_transcripts() -> list[tuple[str, Answer]]:
+    """All transcripts with their speakers, read and not checked."""
     read = []
-    for path in sorted(folder.glob("*.txt")):
+    for path in sorted(Path(os.environ["LIKEWISE_TRANSCRIPTS"]).glob("*.txt")):
         text = path.read_text(encoding="utf-8")
         turns = speakers_of(SPEAKERS / f"{path.stem}.speakers.yaml", text)
         read.append((path.stem, read_answer(text, turns=turns)))
+    return read
+
+
+def transcripts(verbose: bool) -> dict:
+    """Different formulas with a relation, spoken by an assistant."""
+    started = time.perf_counter()
+    read = read_transcripts()
     checked = check_answers([answer for _, answer in read])
     found: dict[str, dict] = {}
     for (name, _), answer in zip(read, checked, strict=True):
@@ -150,14 +161,137 @@ def show(row: dict, lines: list[int], answer: Answer) -> None:
             )
 
 
+def sample(count: int, seed: int) -> None:
+    """Print understood formulas at random, each once: its place, the LaTeX as typed and what was read, no verdict."""
+    found: dict[str, tuple[str, Statement]] = {}
+    for name, answer in read_transcripts():
+        for statement in answer.statements:
+            if statement.relation and statement.understood and statement.speaker != "annotator":
+                found.setdefault(f"{''.join(statement.source.split())} {statement.claim}", (name, statement))
+    drawn = random.Random(seed).sample(sorted(found), min(count, len(found)))
+    for number, (name, statement) in enumerate((found[key] for key in drawn), start=1):
+        print(f"--- {number}  {name} line {statement.line}, column {statement.column}, {statement.speaker}")
+        print(f"typed:  {statement.source.strip()}")
+        print(f"role:   {statement.role}")
+        for line in statement.claim.splitlines():
+            print(f"claim:  {line}")
+        for binding in statement.bindings:
+            print(f"bound:  {binding}")
+
+
+def answers(folder: Path, verbose: bool) -> dict:
+    """Errors found, true statements refuted and false ones held, of answers with labels.
+
+    A label is of a whole formula, found by its LaTeX and, if that occurs more than once, by its line. It is refuted if
+    one of its statements is, and held if all that it asserts holds.
+    """
+    paths = sorted(path for path in folder.glob("*.md") if path.with_suffix(".labels.json").exists())
+    require(bool(paths), "answers", str(folder), "hold NAME.md with NAME.labels.json", "none")
+    read = check_answers([read_answer(path.read_text(encoding="utf-8")) for path in paths])
+    rows: Counter[str] = Counter()
+    shown: list[str] = []
+    for path, answer in zip(paths, read, strict=True):
+        left = [each for each in answer.statements if each.relation]
+        for label in json.loads(path.with_suffix(".labels.json").read_text(encoding="utf-8")):
+            said = labelled(label, answer.statements)
+            left = [each for each in left if each not in said]
+            outcome = outcome_of(said)
+            rows[f"{label['truth']}: {outcome}"] += 1
+            wrong = (label["truth"], outcome) in (
+                ("true", "refuted"),
+                ("false", "holds"),
+                ("not a statement", "refuted"),
+            )
+            if verbose or wrong:
+                shown.append(f"{path.stem} {label['line']} {label['truth']}: {outcome}  {label['source']}")
+                shown += [f"    {each.role} {each.detail or each.refusal}" for each in said]
+                shown += [
+                    f"    {line}" for each in said for line in each.claim.splitlines() if outcome != "holds" or wrong
+                ]
+        for each in left:
+            rows[f"unlabelled: {outcome_of([each])}"] += 1
+            if verbose or each.verdict == "refuted":
+                shown.append(f"{path.stem} {each.line} unlabelled: {outcome_of([each])}  {each.source}")
+    print("\n".join(shown))
+    errors = sum(count for name, count in rows.items() if name.startswith("false:"))
+    found = rows["false: refuted"]
+    counts = {
+        "answers": len(paths),
+        "errors": errors,
+        "errors found": found,
+        "share": round(found / errors, 3) if errors else None,
+        "true statements refuted": rows["true: refuted"],
+        "false ones held": rows["false: holds"],
+        "no statements, yet refuted": rows["not a statement: refuted"],
+        "unlabelled, refuted": rows["unlabelled: refuted"],
+        "labels": dict(sorted(rows.items())),
+    }
+    return {"counts": counts}
+
+
+def labelled(label: dict, statements: Sequence[Statement]) -> list[Statement]:
+    """The statements of the formula that a label is about."""
+    source = bare(label["source"])
+    ways = (
+        lambda each: bare(each.source) == source,
+        lambda each: bool(source) and source in bare(each.source),
+        lambda each: bool(bare(each.source)) and bare(each.source) in source,
+    )
+    for way in ways:
+        same = [
+            each
+            for each in statements
+            if way(each) and each.line - 2 <= label["line"] <= each.line + each.source.count("\n") + 2
+        ]
+        if same:
+            near = min(same, key=lambda each: abs(each.line - label["line"]))
+            return [each for each in same if (each.line, each.column) == (near.line, near.column)]
+    return []
+
+
+def bare(source: str) -> str:
+    """LaTeX without blanks, delimiters and the full stop."""
+    found = "".join(source.split())
+    for mark in ("$$", "$", r"\[", r"\]", r"\(", r"\)"):
+        found = found.removeprefix(mark).removesuffix(mark)
+    return found.rstrip(".,;")
+
+
+def outcome_of(said: Sequence[Statement]) -> str:
+    """What the reader says of a formula with several statements."""
+    asserted = [each for each in said if each.relation and (each.claim or each.refusal)]
+    verdicts = {each.verdict for each in asserted}
+    if "refuted" in verdicts:
+        return "refuted"
+    if verdicts == {"holds"}:
+        return "holds"
+    if not said:
+        return "not found"
+    if not asserted:
+        return "understood"  # a definition, a condition, a given or a question
+    return "undecided" if any(each.claim for each in asserted) else "not read"
+
+
 def main() -> None:
     """Print counts; with --write, keep them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("transcripts", "processbench"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("transcripts", "processbench", "sample", "answers"))
+    parser.add_argument("of", nargs="?", help="how many formulas, or the folder of the answers")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    found = {"transcripts": transcripts, "processbench": processbench}[given.what](given.verbose)
+    match given.what:
+        case "sample":
+            sample(int(given.of or 200), given.seed)
+            return
+        case "answers":
+            require(bool(given.of), "answers", "FOLDER", "be given", "none")
+            found = answers(Path(given.of), given.verbose)
+        case "transcripts":
+            found = transcripts(given.verbose)
+        case _:
+            found = processbench(given.verbose)
     print(json.dumps(found["counts"], indent=1))
     if given.what == "transcripts":
         print(json.dumps(found["refused"], indent=1))
