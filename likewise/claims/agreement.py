@@ -79,7 +79,9 @@ def _confirmed(claim: Claim, found: Finding) -> Finding:
             if isinstance(claim.relation, HasShape):
                 return found  # the engine's sizes are large primes; small ones show the same
             where = _where(sizes, values)
-            return replace(found, detail=f"{' '.join(f'{k}={v}' for k, v in where)}", witness=where, suggestions=())
+            shown = judge.against(claim, sizes, values)
+            detail = f"{' '.join(f'{k}={v}' for k, v in where)}{f': {shown}' if shown else ''}"
+            return replace(found, detail=detail, witness=where, suggestions=())
     if seen in ("unclear", "doubtful"):
         reason = f"the judge has no value at the counterexample of {found.engine}: {found.detail}"
         return Finding("inconclusive", "undecided", reason, engine="judge")

@@ -180,3 +180,10 @@ def test_a_misspelt_program_is_malformed_and_named() -> None:
     verdict = check("sizes: N, D, M\nof: attention.sofmax\nassert: cost in O(N^2*D)")
     assert (verdict.verdict, verdict.nearest, verdict.place) == ("malformed", "attention.softmax", (2, 5))
     assert verdict.detail == "line 2, column 5: unknown program attention.sofmax; did you mean attention.softmax?"
+
+
+def test_a_point_of_the_judge_is_shown_with_both_sides_in_numbers() -> None:
+    """The shapes refute it (D = 1 is impossible beside a value of three entries); the judge gives the point."""
+    given = "given: k in R^D\nq = [1, 1, 2]\nphi(x) = [1, sqrt(2)*x, x*x]\n"
+    claim = given + "assert: dot(phi(q), phi(k)) == (dot(q, k) + 1)^2"
+    assert check(claim).detail == "D=3 k=(1,1,1): 15 != 25"

@@ -17,7 +17,7 @@ claim is worth there:
 from likewise.claims.judge.definitions import same_definitions
 from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, ball, rational
 from likewise.claims.judge.point import Point, Value, boxed
-from likewise.claims.judge.ruling import LARGEST, complete, may_satisfy, place, ratio, rule
+from likewise.claims.judge.ruling import LARGEST, against, complete, may_satisfy, place, ratio, rule
 
 __all__ = [
     "LARGEST",
@@ -28,6 +28,7 @@ __all__ = [
     "Unclear",
     "Undefined",
     "Value",
+    "against",
     "ball",
     "boxed",
     "complete",

@@ -20,6 +20,7 @@ from likewise.claims.judge.numbers import (
     Turned,
     Unclear,
     Undefined,
+    ball,
     divide,
     exponential,
     larger,
@@ -52,6 +53,7 @@ Truth = Literal["true", "false", "undefined", "close", "unclear"]
 LONGEST = 4_096  # of one axis
 ENTRIES = 40_000  # of one array
 TERMS = 300  # of a sum over an index
+DENIED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 @dataclass(frozen=True)
@@ -383,6 +385,14 @@ class Point:
         ]
         return next((truth for truth in ("false", "unclear", "close", "undefined") if truth in found), "true")
 
+    def against(self, chain: Chain, within: Tolerance | None = None) -> str:
+        """The first comparison that is surely false here, with the values of its sides: `7 != 9`; empty without one."""
+        sides = [self._side(term) for term in chain.terms]
+        for left, comparison, right in zip(sides, chain.comparisons, sides[1:], strict=False):
+            if self._compared(left, comparison, right, within) == "false":
+                return f"{_shown(left)} {DENIED[comparison]} {_shown(right)}{f' within {within}' if within else ''}"
+        return ""
+
     def _side(self, node: Node) -> "Value | Undefined | Unclear":
         try:
             return self.value(node)
@@ -412,6 +422,17 @@ class Point:
         if any(entry is None for entry in signs):
             return "close"
         return "false" if comparison == "!=" else "true"
+
+
+def _shown(side: "Value | Exception") -> str:
+    """A value in numbers: exact, or the middle of its ball in six digits."""
+    if isinstance(side, Exception):
+        return "undefined"
+    texts = [
+        str(entry) if isinstance(entry, fmpq) and len(str(entry)) <= 12 else f"{float(ball(entry).mid()):.6g}"
+        for entry in map(still, side.array.reshape(-1))
+    ]
+    return texts[0] if len(texts) == 1 else f"({','.join(texts)})"
 
 
 def largest_place(entries: list[Scalar]) -> int:

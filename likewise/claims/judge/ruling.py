@@ -98,6 +98,20 @@ def rule(
     return found
 
 
+def against(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) -> str:
+    """Both sides of the comparison that `rule` found false at a point, in numbers; empty where that is not shown."""
+    if not isinstance(claim.relation, Compares):
+        return ""
+    for lying in (False, True):
+        try:
+            return place(claim, sizes, values, lying).against(claim.relation.chain, claim.relation.within)
+        except Turned:
+            continue
+        except (Outside, Misfit, Unclear, Undefined, RecursionError, OverflowError):
+            return ""
+    return ""
+
+
 def may_satisfy(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) -> bool:
     """Whether every strict assumption (<, >, !=) is surely true at a point where the ruling is doubtful.
 
