@@ -3,7 +3,7 @@
 import math
 import warnings
 from bisect import bisect_right
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, Self
 
 import numpy
@@ -21,6 +21,7 @@ FEW_PEOPLE = 30  # below, an interval by people is hardly one
 MOST_ROWS = 20_000  # of which all pairs are taken
 TAIL = 8  # times the wanted share: impostors that are kept exactly
 POINTS = 200  # of a curve
+MOST_POINTS = 10 * POINTS  # of one that is read
 OUTGROWN = 1.2  # times the promised share of strangers
 Curve = tuple[tuple[float, float], ...]  # (squared distance, share accepted at it), both increasing
 
@@ -77,7 +78,7 @@ class VerifyThreshold:
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Self:
         """What `to_json` gave."""
-        return cls(**_plain(found))
+        return cls(**_plain(cls, found))
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class IdentifyThreshold:
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Self:
         """What `to_json` gave."""
-        return cls(**_plain(found))
+        return cls(**_plain(cls, found))
 
 
 @dataclass(frozen=True)
@@ -290,10 +291,18 @@ def _at(curve: Curve, squared: float) -> float:
     return curve[place - 1][1] if place else 0.0
 
 
-def _plain(found: dict[str, Any]) -> dict[str, Any]:
-    """JSON has lists for tuples."""
-    return {
+def _plain(kind: type[VerifyThreshold | IdentifyThreshold], found: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a threshold from JSON, which has lists for tuples; anything else is a ValueError."""
+    plain: dict[str, Any] = {
         **found,
         "curve": tuple((float(d), float(share)) for d, share in found["curve"]),
-        "warnings": tuple(found["warnings"]),
+        "warnings": tuple(map(str, found["warnings"])),
     }
+    numbers = [plain[each.name] for each in fields(kind) if each.default is MISSING]
+    numbers += [number for point in plain["curve"] for number in point]
+    counts = [plain[name] for name in ("pairs", "people", "strangers", "templates") if name in plain]
+    right = all(type(number) in (int, float) and math.isfinite(number) for number in numbers)
+    right = right and all(type(count) is int and count > 0 for count in counts)
+    if not right or len(plain["curve"]) > MOST_POINTS:
+        raise ValueError("no threshold")
+    return plain

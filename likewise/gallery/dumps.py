@@ -2,12 +2,14 @@
 
 import json
 import os
+import secrets
 import zipfile
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy
 
@@ -16,12 +18,17 @@ from likewise.gallery.store import NAME, Array, Damaged, Limits, Model, Store
 
 VERSION = 1
 FACTS = 1 << 30  # bytes of JSON that are read
+NO_DUMP = (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, RecursionError, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True, eq=False)
 class Dump:
-    """Everything a gallery holds. people: number -> (name, metadata); rows, owners, sources: by model."""
+    """Everything a gallery holds. people: number -> (name, metadata); rows, owners, sources: by model.
 
+    origin: of the gallery that wrote it.
+    """
+
+    origin: int
     models: tuple[Model, ...]
     current: int
     people: dict[int, tuple[str, str]]
@@ -33,36 +40,49 @@ class Dump:
 
 def dump_of(store: Store) -> Dump:
     """Read all of a store; of each model, templates stand in the order of enrolment."""
-    models, current = store.models(), store.current()
-    people = {number: (name, store.metadata(number)) for number, name in store.names().items()}
-    rows, owners, sources = {}, {}, {}
-    for model in models:
-        parts = list(store.rows(model))
-        rows[model.id] = numpy.concatenate([each for each, _ in parts]) if parts else _nothing(model)
-        owners[model.id] = numpy.concatenate([each for _, each in parts]) if parts else numpy.zeros(0, numpy.int64)
-    for model in models:
-        own: dict[int, list[str]] = {
-            number: [source for each in store.templates(number) if each.model.id == model.id for source in each.sources]
-            for number in dict.fromkeys(owners[model.id].tolist())
-        }
-        taken = dict.fromkeys(own, 0)
-        listed = []
-        for number in owners[model.id].tolist():
-            listed.append(own[number][taken[number]])
-            taken[number] += 1
-        sources[model.id] = listed
-    calibrations = [(model, kind, facts) for (model, kind), facts in store.calibrations().items()]
-    return Dump(models, current.id if current else 0, people, rows, owners, sources, calibrations)
+    with store.snapshot():
+        models, current = store.models(), store.current()
+        rows, owners, sources = {}, {}, {}
+        for model in models:
+            parts = list(store.rows(model))
+            rows[model.id] = numpy.concatenate([each for each, _ in parts]) if parts else _nothing(model)
+            owners[model.id] = numpy.concatenate([each for _, each in parts]) if parts else numpy.zeros(0, numpy.int64)
+            sources[model.id] = _sources(store, model, owners[model.id])
+        people = {number: (name, store.metadata(number)) for number, name in store.names().items()}
+        calibrations = [(model, kind, facts) for (model, kind), facts in store.calibrations().items()]
+    return Dump(store.origin, models, current.id if current else 0, people, rows, owners, sources, calibrations)
+
+
+def _sources(store: Store, model: Model, owners: Array) -> list[str]:
+    """The source of every row: an identity's sources stand in the order of its rows."""
+    numbers, counts = numpy.unique(owners, return_counts=True)
+    own = {}
+    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        texts = [text for each in store.templates(number) if each.model.id == model.id for text in each.sources]
+        if len(texts) != count:
+            got = f"{len(texts)} templates and {count} vectors of identity {number}"
+            refuse("Gallery.dump", "gallery", "be a whole one, and not change meanwhile", got, error=Damaged)
+        own[number] = iter(texts)
+    return [next(own[number]) for number in owners.tolist()]
 
 
 def _nothing(model: Model) -> Array:
     return numpy.zeros((0, model.width), model.kind)
 
 
-def write_dump(dump: Dump, path: Path) -> None:
-    """Write a dump: the file is whole or not there, for its owner alone; what was there before is overwritten."""
+def write_dump(store: Store, path: Path) -> None:
+    """Write everything a store holds to a file; what another process has forgotten meanwhile goes from it at once."""
+    with part_file(path) as part:  # it is there before the first row is read: see `being_written`
+        dump = dump_of(store)
+        _write(dump, part)
+    for number in dump.people.keys() - store.names().keys():
+        forget_in_dump(path, number, origin=store.origin)
+
+
+def _write(dump: Dump, file: IO[bytes]) -> None:
     facts = {
         "version": VERSION,
+        "origin": dump.origin,
         "models": [{**asdict(model), "fingerprint": model.fingerprint.hex()} for model in dump.models],
         "current": dump.current,
         "people": [[number, *person] for number, person in dump.people.items()],
@@ -72,23 +92,68 @@ def write_dump(dump: Dump, path: Path) -> None:
     arrays = {"facts": numpy.frombuffer(json.dumps(facts).encode(), numpy.uint8)}
     for model in dump.models:
         arrays[f"rows_{model.id}"], arrays[f"owners_{model.id}"] = dump.rows[model.id], dump.owners[model.id]
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    numpy.savez(file, allow_pickle=False, **arrays)
+
+
+@contextmanager
+def part_file(path: Path) -> Generator[IO[bytes]]:
+    """A new file that takes the place of `path` at the end: `path` is whole or not there, for its owner alone.
+
+    It is locked while it is written, and what was at `path` before is overwritten: its blocks would keep what is not in
+    the new file.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     old = path.open("r+b") if path.is_file() else None
     try:
-        with os.fdopen(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            numpy.savez(file, allow_pickle=False, **arrays)
+        with open(part, "x+b", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            _lock(file)
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
-        if old is not None:  # the blocks of the old file would keep what is not in the new one
+            part.replace(path)  # while it is locked
+        if old is not None:
             _overwrite(old)
     finally:
-        beside.unlink(missing_ok=True)
+        for file in _with_sides(part):
+            file.unlink(missing_ok=True)
         if old is not None:
             old.close()
 
 
-def _overwrite(file: Any) -> None:
+def _with_sides(path: Path) -> list[Path]:
+    """What SQLite may write beside a database, and the database last."""
+    return [path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal", "")]
+
+
+def being_written(path: Path) -> bool:
+    """Whether a process is writing a copy to `path` now. What a crash has left of such a copy is overwritten."""
+    busy = False
+    for part in path.parent.glob(f".{escape(path.name)}.*.part"):
+        with suppress(FileNotFoundError), part.open("r+b") as held:
+            if not _lock(held):
+                busy = True
+                continue
+            for left in filter(Path.is_file, _with_sides(part)):
+                with left.open("r+b") as file:
+                    _overwrite(file)
+                left.unlink()
+    return busy
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock a file, unless another process has it."""
+    try:
+        import fcntl
+    except ImportError:  # no locks: what may be written now is left alone
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _overwrite(file: IO[bytes]) -> None:
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     for start in range(0, size, 1 << 20):
@@ -97,21 +162,25 @@ def _overwrite(file: Any) -> None:
     os.fsync(file.fileno())
 
 
-def forget_in_dump(path: Path, number: int) -> None:
-    """Take one identity out of a dump."""
+def forget_in_dump(path: Path, number: int, *, origin: int) -> bool:
+    """Take one identity out of a dump; False, and nothing is changed, if the dump is of another gallery."""
     dump = read_dump(path, Limits())
+    if dump.origin != origin:
+        return False
+    if number in dump.people:
+        with part_file(path) as part:
+            _write(_without(dump, number), part)
+    return True
+
+
+def _without(dump: Dump, number: int) -> Dump:
     kept = {model: owners != number for model, owners in dump.owners.items()}
-    write_dump(
-        Dump(
-            dump.models,
-            dump.current,
-            {each: person for each, person in dump.people.items() if each != number},
-            {model: rows[kept[model]] for model, rows in dump.rows.items()},
-            {model: owners[kept[model]] for model, owners in dump.owners.items()},
-            {m: [text for text, keep in zip(s, kept[m], strict=True) if keep] for m, s in dump.sources.items()},
-            dump.calibrations,
-        ),
-        path,
+    return replace(
+        dump,
+        people={each: person for each, person in dump.people.items() if each != number},
+        rows={model: rows[kept[model]] for model, rows in dump.rows.items()},
+        owners={model: owners[kept[model]] for model, owners in dump.owners.items()},
+        sources={m: [text for text, keep in zip(s, kept[m], strict=True) if keep] for m, s in dump.sources.items()},
     )
 
 
@@ -119,7 +188,7 @@ def read_dump(path: Path, limits: Limits) -> Dump:
     """Read a dump, of which nothing is believed: sizes, kinds, numbers and names are checked."""
     require(path.is_file(), "Gallery.load", "path", "be a file", repr(str(path)))
     dump = None
-    with suppress(KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, zipfile.BadZipFile):
+    with suppress(*NO_DUMP):
         dump = _read(path)
     if dump is None or not _sound(dump, limits):
         refuse("Gallery.load", "path", "be a whole dump of a gallery", repr(str(path)), error=Damaged)
@@ -139,7 +208,7 @@ def _read(path: Path) -> Dump | None:
     people = {number: (name, metadata) for number, name, metadata in facts["people"]}
     sources = {int(model): texts for model, texts in facts["sources"].items()}
     calibrations = [(model, kind, each) for model, kind, each in facts["calibrations"]]
-    return Dump(models, facts["current"], people, rows, owners, sources, calibrations)
+    return Dump(facts["origin"], models, facts["current"], people, rows, owners, sources, calibrations)
 
 
 def _model(facts: dict[str, Any]) -> Model:
@@ -150,6 +219,7 @@ def _model(facts: dict[str, Any]) -> Model:
 def _sound(dump: Dump, limits: Limits) -> bool:
     texts: Iterable[Any] = (text for person in dump.people.values() for text in person)
     right = [
+        isinstance(dump.origin, int),
         len(dump.models) <= limits.models,
         len(dump.people) <= limits.identities,
         sum(map(len, dump.rows.values())) <= limits.templates,

@@ -22,7 +22,7 @@ from likewise.gallery.calibration import (
     odds,
     verify_threshold,
 )
-from likewise.gallery.dumps import dump_of, read_dump, write_dump
+from likewise.gallery.dumps import read_dump, write_dump
 from likewise.gallery.embedding import Embedder, Vectors, open_embedder, vectors_of
 from likewise.gallery.sqlite import SqliteStore
 from likewise.gallery.store import (
@@ -190,7 +190,14 @@ class Gallery:
 
     def metadata(self, identity: str) -> dict[str, Any]:
         """What was given when the identity was enrolled."""
-        return json.loads(self.store.metadata(self._number("metadata", identity)))
+        text = self.store.metadata(self._number("metadata", identity))
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            refuse("Gallery", "metadata", "be a JSON object", repr(text[:40]), error=Damaged)
+        return found
 
     def sources(self, identity: str) -> tuple[str, ...]:
         """Paths of the images that an identity was enrolled from, where they are known."""
@@ -402,12 +409,19 @@ class Gallery:
         """Finish pending erasures, if readers have gone; whether none is left."""
         return self.store.settle()
 
+    def backup(self, path: Path | str) -> None:
+        """Write a copy of the embedded database, which `forget` will change, too."""
+        if not isinstance(self.store, SqliteStore):
+            refuse("backup", "gallery", "be a file", type(self.store).__name__, "dump() copies from any engine.")
+        self.store.backup(path)
+
     def dump(self, path: Path | str) -> None:
         """Write the whole gallery as one .npz, which `forget` will rewrite."""
         place = Path(path)
         require_place("dump", place)
         self.store.add_copy(place, "dump")
-        write_dump(dump_of(self.store), place)
+        write_dump(self.store, place)
+        self.store.settle()
 
     @classmethod
     def load(cls, path: Path | str, url: Path | str, embed: Any = None, *, limits: Limits | None = None) -> Self:
@@ -445,7 +459,7 @@ class Gallery:
                 None if verify is None else VerifyThreshold.from_json(verify),
                 None if identify is None else IdentifyThreshold.from_json(identify),
             )
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             refuse("Gallery", "calibration", "be one that likewise wrote", "another", error=Damaged)
 
     def calibrate(

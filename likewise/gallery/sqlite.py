@@ -7,10 +7,11 @@ comparing owners. Everything in memory is derived from the file.
 
 import json
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -18,11 +19,13 @@ from typing import Any, Literal, NoReturn
 import numpy
 
 from likewise.checks import refuse, require
-from likewise.gallery.dumps import forget_in_dump
+from likewise.files import require_place
+from likewise.gallery.dumps import being_written, forget_in_dump, part_file
 from likewise.gallery.search import Matrix
 from likewise.gallery.store import (
     NAME,
     CopyErased,
+    CopyStatus,
     Damaged,
     Erasure,
     Hits,
@@ -60,6 +63,7 @@ SCHEMA = {
     "erasing": "CREATE TABLE erasing(identity INTEGER PRIMARY KEY) STRICT",
     "state": "CREATE TABLE state(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT",
 }
+STATE = ("current", "epoch", "pending", "origin")  # "copied" in backups: the last number of an identity then
 PRAGMAS = {  # of every connection but for the first, which the file keeps
     "journal_mode": "wal",
     "synchronous": 2,  # FULL: an acknowledged enrolment survives a power cut
@@ -77,8 +81,9 @@ class SqliteStore:
 
     erases: Literal["proven", "delegated"] = "proven"
 
-    def __init__(self, path: Path | str, *, limits: Limits | None = None) -> None:
-        self.path, self.limits = Path(path), limits or Limits()
+    def __init__(self, path: Path | str, *, limits: Limits | None = None, above: frozenset[Path] = frozenset()) -> None:
+        """above: galleries of which this one is opened as a backup, to erase from it."""
+        self.path, self.limits, self._above = Path(path), limits or Limits(), above
         self._lock = threading.RLock()
         self._matrices: dict[int, Matrix] = {}
         self._chunks: dict[int, list[int]] = {}  # of each model in memory, in order
@@ -96,7 +101,8 @@ class SqliteStore:
         except BaseException:
             self._db.close()
             raise
-        self.settle()
+        if not above:
+            self._settle_if_possible()
 
     def _prepare(self) -> None:
         self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
@@ -115,8 +121,8 @@ class SqliteStore:
                 if self._one("SELECT count(*) FROM sqlite_master") == 0:  # or another process was faster
                     for statement in SCHEMA.values():
                         self._db.execute(statement)
-                    names = [(name,) for name in ("current", "epoch", "pending")]
-                    self._db.executemany("INSERT INTO state VALUES (?, 0)", names)
+                    facts = {**dict.fromkeys(STATE, 0), "origin": 1 + secrets.randbelow(1 << 62)}
+                    self._db.executemany("INSERT INTO state VALUES (?, ?)", facts.items())
                     self._db.execute(f"PRAGMA application_id={APPLICATION}")
                     self._db.execute(f"PRAGMA user_version={VERSION}")
         self._require_ours()
@@ -136,6 +142,9 @@ class SqliteStore:
         if schema != SCHEMA:
             odd = sorted(set(schema.items()) ^ set(SCHEMA.items()), key=str)
             self._damaged(f"a schema that differs in {odd[0][0][:40]!r}")
+        self.origin = self._state("origin")
+        if any(self._state(name) < 0 for name in STATE):
+            self._damaged("a state that cannot be")
 
     def pragmas(self) -> dict[str, Any]:
         """The settings of this connection."""
@@ -144,8 +153,9 @@ class SqliteStore:
     def close(self) -> None:
         """Finish erasures, if no reader is in the way, and close."""
         with self._lock:
-            with suppress(OSError, ValueError, sqlite3.ProgrammingError):
-                self.settle()
+            if not self._above:
+                with suppress(sqlite3.ProgrammingError):  # closed already
+                    self._settle_if_possible()
             self._matrices.clear()
             self._db.close()
 
@@ -164,7 +174,10 @@ class SqliteStore:
             if self._known is None or self._known[0] != version:
                 models = self._read_models()
                 number = self._state("current")
-                found = version, models, next((model for model in models if model.id == number), None)
+                current = next((model for model in models if model.id == number), None)
+                if number and current is None:
+                    self._damaged(f"no model {number}, which is the current one")
+                found = version, models, current
                 if self._db.in_transaction:  # it may be rolled back
                     return found[1:]
                 self._known = found
@@ -184,27 +197,26 @@ class SqliteStore:
         return tuple(models)
 
     def count(self) -> tuple[int, int]:
-        with self._guard():
-            found = self._db.execute("SELECT (SELECT count(*) FROM identity), (SELECT count(*) FROM template)")
-            return found.fetchone()
+        [found] = self._select("SELECT (SELECT count(*) FROM identity), (SELECT count(*) FROM template)")
+        return found
 
     def names(self, numbers: Sequence[int] | None = None) -> dict[int, str]:
-        with self._guard():
-            if numbers is None:
-                return dict(self._db.execute("SELECT id, name FROM identity ORDER BY name"))
-            query = "SELECT name FROM identity WHERE id = ?"
-            found = {number: self._db.execute(query, (number,)).fetchone() for number in set(numbers) if number}
-        return {number: row[0] for number, row in found.items() if row}
+        if numbers is None:
+            found = self._select("SELECT id, name FROM identity ORDER BY name")
+        else:
+            query = "SELECT id, name FROM identity WHERE id = ?"
+            found = [row for number in set(numbers) if number for row in self._select(query, number)]
+        if not all(isinstance(name, str) for _, name in found):
+            self._damaged("a name that is no text")
+        return dict(found)
 
     def number(self, name: str) -> int:
-        with self._guard():
-            found = self._db.execute("SELECT id FROM identity WHERE name = ?", (name,)).fetchone()
-        return found[0] if found else 0
+        found = self._select("SELECT id FROM identity WHERE name = ?", name)
+        return found[0][0] if found else 0
 
     def metadata(self, number: int) -> str:
-        with self._guard():
-            found = self._db.execute("SELECT metadata FROM identity WHERE id = ?", (number,)).fetchone()
-        return found[0] if found else "{}"
+        found = self._select("SELECT metadata FROM identity WHERE id = ?", number)
+        return found[0][0] if found else "{}"
 
     def templates(self, number: int) -> tuple[Templates, ...]:
         models = {model.id: model for model in self.models()}
@@ -214,25 +226,25 @@ class SqliteStore:
             for model in models.values():
                 rows = self._db.execute(query, (number, model.id, self.limits.templates_each)).fetchall()
                 if rows:
-                    vectors = numpy.stack([self._read(model, slot) for slot, _ in rows])
+                    vectors = numpy.stack([self._read(model, slot, owner=number) for slot, _ in rows])
                     found.append(Templates(model, vectors, tuple(source for _, source in rows)))
         return tuple(found)
 
     def waiting(self, models: Sequence[int]) -> tuple[str, ...]:
         query = "SELECT name FROM identity WHERE id IN (SELECT identity FROM template WHERE model = ?)"
-        with self._guard():
-            found = {name for model in models for (name,) in self._db.execute(query, (model,))}
-        return tuple(sorted(found))
+        return tuple(sorted({name for model in models for (name,) in self._select(query, model)}))
 
     def rows(self, model: Model) -> Iterator[tuple[Array, Array]]:
-        ids = [number for (number,) in self._select("SELECT id FROM chunk WHERE model = ? ORDER BY id", model.id)]
-        for number in ids:
-            for _, owners, vectors in self._loaded(model, "id = ?", number):
+        for (number,) in self._select("SELECT id FROM chunk WHERE model = ? ORDER BY id", model.id):
+            with self._lock, self._guard():
+                found = list(self._loaded(model, "id = ?", number))  # an open cursor would stop a checkpoint
+            for _, owners, vectors in found:
                 kept = owners != 0
                 yield vectors[kept], owners[kept]
 
     def _select(self, query: str, *values: Any) -> list[Any]:
-        with self._guard():
+        """All rows of a query; not in the middle of another thread's transaction."""
+        with self._lock, self._guard():
             return self._db.execute(query, values).fetchall()
 
     def _loaded(self, model: Model, where: str, value: int) -> Iterator[tuple[int, Array, Array]]:
@@ -258,10 +270,12 @@ class SqliteStore:
         if flawed.any() or (owners < 0).any():
             self._damaged("a template that no model makes")
 
-    def _read(self, model: Model, slot: int) -> Array:
+    def _read(self, model: Model, slot: int, *, owner: int) -> Array:
+        """The template of a slot, which must be an identity's."""
         kind = numpy.dtype(model.kind)
         size = model.width * kind.itemsize
         chunk, place = divmod(slot, SLOTS)
+        self._require_owner(slot, owner)
         try:
             with self._db.blobopen("chunk", "vectors", chunk, readonly=True) as blob:
                 if len(blob) != SLOTS * size:
@@ -270,6 +284,20 @@ class SqliteStore:
                 return numpy.frombuffer(blob.read(size), kind.newbyteorder("<")).astype(kind)
         except sqlite3.OperationalError as error:
             self._damaged(f"a template without its chunk: {error}")
+
+    def _require_owner(self, slot: int, owner: int) -> None:
+        """Refuse a slot whose chunk names another owner than the table of templates."""
+        chunk, place = divmod(slot, SLOTS)
+        try:
+            with self._db.blobopen("chunk", "owners", chunk, readonly=True) as blob:
+                if len(blob) != 8 * SLOTS:
+                    self._damaged(f"a chunk {chunk} of another size")
+                blob.seek(8 * place)
+                found = int.from_bytes(blob.read(8), "little", signed=True)
+        except (sqlite3.OperationalError, OverflowError) as error:
+            self._damaged(f"a template without its chunk: {error}")
+        if found != owner:
+            self._damaged(f"a template {slot} that belongs to two identities")
 
     # Search
 
@@ -322,7 +350,7 @@ class SqliteStore:
                 continue
             start = known * SLOTS
             for place in numpy.flatnonzero(matrix.owners[start : start + SLOTS] != owners).tolist():
-                vector = self._read(model, chunk * SLOTS + place)[None]
+                vector = self._read(model, chunk * SLOTS + place, owner=int(owners[place]))[None]
                 self._require_vectors(model, vector, owners[place : place + 1])
                 matrix.put(start + place, vector, owners[place : place + 1])
 
@@ -447,13 +475,18 @@ class SqliteStore:
         slots = self._db.execute(query, values).fetchall()
         models = {each.id: each for each in self.models()} if slots else {}
         for number, slot in slots:
-            owner = models[number]
+            owner = models.get(number) or self._damaged(f"a template of no model, {number}")
+            self._require_owner(slot, identity)
             zeros = numpy.zeros((1, owner.width), numpy.dtype(owner.kind))
             self._write(owner, *divmod(slot, SLOTS), zeros, numpy.zeros(1, numpy.int64))
         self._db.executemany("DELETE FROM template WHERE slot = ?", [(slot,) for _, slot in slots])
         if slots:
-            self._set_state("pending", 1)
+            self._count_pending()
         return slots
+
+    def _count_pending(self) -> None:
+        """Note that the log has to be cut: a number of its own, so that nobody takes it for what was cut before."""
+        self._db.execute("UPDATE state SET value = value + 1 WHERE name = 'pending'")
 
     def _follow(self, number: int, slot: int, rows: Array, owners: Array) -> None:
         """Bring our own commit into memory, if that model is there."""
@@ -490,6 +523,11 @@ class SqliteStore:
             for copy in copies
             if copy.status == "missing"
         ]
+        notes += [
+            f"{copy.path} is not the copy that this gallery made, and was not changed; a damaged one may hold {name!r}."
+            for copy in copies
+            if copy.status == "replaced"
+        ]
         late = bool(self._state("pending")) or any(copy.status == "pending" for copy in copies)
         if late:
             notes.append("Another process still reads: the bytes go when it ends and the gallery is opened or closed.")
@@ -506,7 +544,7 @@ class SqliteStore:
         slots = self._vacate(number)
         self._db.execute("DELETE FROM identity WHERE id = ?", (number,))
         self._db.execute("INSERT OR IGNORE INTO erasing VALUES (?)", (number,))
-        self._set_state("pending", 1)
+        self._count_pending()
         return slots
 
     def retire(self, models: Sequence[int]) -> int:
@@ -522,7 +560,7 @@ class SqliteStore:
                             blob.write(bytes(size))
                 self._db.execute("DELETE FROM chunk WHERE model = ?", (number,))
             self._set_state("epoch", self._state("epoch") + 1)
-            self._set_state("pending", 1)
+            self._count_pending()
         with self._lock:
             self._seen = None
         self.settle()
@@ -531,17 +569,23 @@ class SqliteStore:
     def settle(self) -> bool:
         return all(status != "pending" for _, _, status in self._settled()) and not self._state("pending")
 
-    def _settled(self) -> list[tuple[str, int, Literal["erased", "pending", "missing"]]]:
+    def _settle_if_possible(self) -> None:
+        """As `settle`, where neither a busy file nor a full disk is a reason to fail."""
+        with suppress(OSError):
+            self.settle()
+
+    def _settled(self) -> list[tuple[str, int, CopyStatus]]:
         """Carry erasures through the log, the main file and every copy; what a crash interrupted goes on here."""
         with self._lock, self._guard():
-            if self._state("pending"):
+            pending = self._state("pending")
+            if pending:
                 self._db.execute(f"PRAGMA busy_timeout={PATIENCE}")
                 try:
                     busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 finally:
                     self._db.execute(f"PRAGMA busy_timeout={int(BUSY * 1000)}")
-                if not busy:
-                    self._db.execute("UPDATE state SET value = 0 WHERE name = 'pending'")
+                if not busy:  # what another process has erased since then counts on
+                    self._db.execute("UPDATE state SET value = 0 WHERE name = 'pending' AND value = ?", (pending,))
             waiting = [number for (number,) in self._db.execute("SELECT identity FROM erasing")]
             found = [each for number in waiting for each in self._forget_in_copies(number)]
             done = set(waiting) - {number for _, number, status in found if status == "pending"}
@@ -563,45 +607,64 @@ class SqliteStore:
                 self._db.execute("VACUUM")
             finally:
                 self._db.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-            self._set_state("pending", 1)
+            self._count_pending()
         self.settle()
 
-    def backup(self, path: Path) -> None:
+    def backup(self, path: Path | str) -> None:
         """Write a copy of the whole database and remember it for `remove`."""
+        path = Path(path)
+        require_place("backup", path)
+        require(path.resolve() != self.path.resolve(), "backup", "path", "be another file", repr(str(path)))
         self.add_copy(path, "backup")
-        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            with closing(sqlite3.connect(beside)) as other:
+        with part_file(path) as part, closing(sqlite3.connect(part.name, isolation_level=None)) as other:
+            with self._lock, self._guard():
                 self._db.backup(other)
-                other.execute("DELETE FROM copy")  # the copies of a copy are none of its own
-                other.commit()
-                other.execute("PRAGMA journal_mode=DELETE")
-            beside.replace(path)
-        finally:
-            for end in ("", "-wal", "-shm", "-journal"):
-                beside.with_name(beside.name + end).unlink(missing_ok=True)
+            other.execute("DELETE FROM copy")  # the copies of a copy are none of its own
+            other.execute(
+                "INSERT OR REPLACE INTO state VALUES ('copied', (SELECT coalesce(max(seq), 0) FROM sqlite_sequence"
+                " WHERE name = 'identity'))"
+            )
+            other.execute("PRAGMA journal_mode=DELETE")
+            copied = {number for (number,) in other.execute("SELECT id FROM identity")}
+        with self._writing():  # what another process has forgotten meanwhile
+            gone = copied - {number for (number,) in self._db.execute("SELECT id FROM identity")}
+            self._db.executemany("INSERT OR IGNORE INTO erasing VALUES (?)", [(number,) for number in gone])
+        self._settle_if_possible()
 
     def add_copy(self, path: Path, kind: Literal["backup", "dump"]) -> None:
         with self._writing():
             self._db.execute("INSERT OR REPLACE INTO copy VALUES (?, ?)", (str(path.resolve()), kind))
 
-    def _forget_in_copies(self, number: int) -> list[tuple[str, int, Literal["erased", "pending", "missing"]]]:
-        found: list[tuple[str, int, Literal["erased", "pending", "missing"]]] = []
+    def _forget_in_copies(self, number: int) -> list[tuple[str, int, CopyStatus]]:
+        found: list[tuple[str, int, CopyStatus]] = []
         for text, kind in self._select("SELECT path, kind FROM copy ORDER BY path"):
             path = Path(text)
-            erased = path.is_file()
-            if erased and kind == "dump":
-                forget_in_dump(path, number)
-            elif erased:
-                with closing(SqliteStore(path, limits=self.limits)) as copy:
+            if path.resolve() not in self._above | {self.path.resolve()}:
+                found.append((text, number, self._forget_in_copy(path, kind, number)))
+        return found
+
+    def _forget_in_copy(self, path: Path, kind: str, number: int) -> CopyStatus:
+        try:
+            if being_written(path):  # it may hold the identity, or not: asked again when it is there
+                return "pending"
+            if not path.is_file():
+                return "missing"
+            if kind == "dump":
+                return "erased" if forget_in_dump(path, number, origin=self.origin) else "replaced"
+            if path.stat().st_size == 0:
+                return "replaced"
+            above = self._above | {self.path.resolve()}
+            with closing(SqliteStore(path, limits=self.limits, above=above)) as copy:
+                if copy.origin != self.origin:
+                    return "replaced"
+                if number <= copy._state("copied"):  # later numbers are of its own identities, if it went its own way
                     with copy._writing():
                         copy._delete(number)
-                    erased = copy.settle()
-                    found.append((text, number, "erased" if erased else "pending"))
-                    continue
-            found.append((text, number, "erased" if erased else "missing"))
-        return found
+                return "erased" if copy.settle() else "pending"
+        except OSError:  # busy, not ours to write, a full disk
+            return "pending"
+        except ValueError:  # another database, or damaged
+            return "replaced"
 
     # Calibrations and state
 
@@ -609,7 +672,7 @@ class SqliteStore:
         rows = self._select("SELECT model, kind, facts FROM calibration LIMIT 1000")
         try:
             return {(model, kind): json.loads(facts) for model, kind, facts in rows}
-        except json.JSONDecodeError:
+        except (ValueError, TypeError, RecursionError):
             self._damaged("a calibration that is no JSON")
 
     def set_calibration(self, model: int, kind: str, facts: dict[str, Any]) -> None:
@@ -617,9 +680,10 @@ class SqliteStore:
             self._db.execute("INSERT OR REPLACE INTO calibration VALUES (?, ?, ?)", (model, kind, json.dumps(facts)))
 
     def _state(self, name: str) -> int:
-        with self._guard():
-            found = self._db.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
-        return found[0] if found else 0
+        found = self._select("SELECT value FROM state WHERE name = ?", name)
+        if not found and name in STATE:
+            self._damaged(f"no state {name!r}")
+        return found[0][0] if found else 0
 
     def _set_state(self, name: str, value: int) -> None:
         self._db.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
@@ -639,6 +703,9 @@ class SqliteStore:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return self._reading()
 
     @contextmanager
     def _reading(self) -> Generator[None]:

@@ -1,6 +1,7 @@
 """What a gallery asks of the engine that keeps it: the `Store` protocol, its records and its limits."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -28,7 +29,8 @@ class Damaged(ValueError):
 class Limits:
     """Quotas for everything that comes from outside; more is refused before anything is written.
 
-    bytes: of one picture file. probes: rows of one call of `identify`.
+    templates_each: of one identity, and images of one enrolment. metadata: characters of JSON. probes: of one call of
+    `identify`. top: identities listed for each probe. Pictures are bounded by `likewise.data.pictures`.
     """
 
     identities: int = 5_000_000
@@ -95,12 +97,19 @@ class Hits:
     squared: Float64[Array, "n k"]
 
 
+CopyStatus = Literal["erased", "pending", "missing", "replaced"]
+
+
 @dataclass(frozen=True)
 class CopyErased:
-    """A backup or dump, and whether the identity is gone from it: erased, pending, or missing at its path."""
+    """A backup or dump, and whether the identity is gone from it.
+
+    pending: it is being read or written. missing: nothing is at its path. replaced: what is there is not the copy that
+    this gallery made, and is left alone.
+    """
 
     path: str
-    status: Literal["erased", "pending", "missing"]
+    status: CopyStatus
 
 
 @dataclass(frozen=True)
@@ -121,10 +130,18 @@ class Erasure:
 
 @runtime_checkable
 class Store(Protocol):
-    """An engine that keeps identities, templates, models and calibrations; one contract suite runs on every engine."""
+    """An engine that keeps identities, templates, models and calibrations; one contract suite runs on every engine.
+
+    origin: a random number of this gallery. Its dumps and backups carry it, so that `remove` never changes another's.
+    """
 
     erases: Literal["proven", "delegated"]
     limits: Limits
+    origin: int
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """One view of everything for several reads, whatever others write meanwhile, as far as the engine can."""
+        ...
 
     def close(self) -> None: ...
 

@@ -30,6 +30,9 @@ def person(name: str, vectors: numpy.ndarray, metadata: str | None = None) -> Pe
 def test_a_store_is_one(store: Store) -> None:
     assert isinstance(store, Store)
     assert store.erases in ("proven", "delegated")
+    assert store.origin > 0
+    with store.snapshot():
+        assert store.count() == (0, 0)
 
 
 def test_what_is_added_is_found(store: Store) -> None:

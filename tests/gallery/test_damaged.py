@@ -53,7 +53,7 @@ def scrambled(path: Path) -> None:
     path.write_bytes(data)
 
 
-ONE_LINE = r"^Gallery(\.open)?: \w+ must [^\n]*; got [^\n]*\.( [^\n]*)?$"
+ONE_LINE = r"^Gallery(\.open|\.dump)?: \w+ must [^\n]*; got [^\n]*\.( [^\n]*)?$"
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "text": lambda path: path.write_text("a diary" * 9000),
     "cut": cut,
@@ -73,6 +73,18 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
     "a circle of models": changed("UPDATE model SET compatible_with = 1"),
     "calibration": changed("UPDATE calibration SET facts = '[1'"),
     "calibration without its numbers": changed("UPDATE calibration SET facts = '{}'"),
+    "a threshold that is no number": changed("UPDATE calibration SET facts = json_set(facts, '$.threshold', 'x')"),
+    "a threshold of no pairs": changed("UPDATE calibration SET facts = json_set(facts, '$.pairs', 0)"),
+    "lists in lists": changed("UPDATE calibration SET facts = ?", "[" * 100_000),
+    "metadata": changed("UPDATE identity SET metadata = '{'"),
+    "metadata that is a list": changed("UPDATE identity SET metadata = '[1]'"),
+    "no state": changed("DELETE FROM state"),
+    "a state below 0": changed("UPDATE state SET value = -1"),
+    "a current model that is not there": changed("UPDATE state SET value = 77 WHERE name = 'current'"),
+    "templates of no model": changed("UPDATE template SET model = 9"),
+    "templates of another identity": changed("UPDATE template SET identity = 4"),
+    "templates without a chunk": changed("UPDATE template SET slot = slot + 9000000000"),
+    "a negative slot": changed("UPDATE template SET slot = -slot"),
 }
 
 
@@ -89,6 +101,14 @@ def asked(path: Path) -> None:
     with Gallery.open(path) as gallery:
         gallery.identify(numpy.ones((1, 64)))
         gallery.verify("person 3", numpy.ones(64))
+        gallery.metadata("person 3")
+        gallery.dump(path.with_suffix(".npz"))
+        gallery.forget("person 3", prove=True)
+
+
+def test_a_whole_one_is_not_refused(tmp_path: Path) -> None:
+    filled(tmp_path / "a.db")
+    asked(tmp_path / "a.db")
 
 
 def test_a_folder_or_a_missing_one_is_refused(tmp_path: Path) -> None:

@@ -6,15 +6,20 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Generator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache
+from itertools import count
 from pathlib import Path
+from threading import Event
+from typing import IO
 
 import numpy
 import pytest
 
-from likewise.gallery import Gallery
+from likewise.gallery import Gallery, Limits, dumps, sqlite
+from likewise.gallery.dumps import part_file
 from likewise.gallery.sqlite import PAGE, search_bytes
 from tests.gallery.people import embedded, model_of, people
 
@@ -103,8 +108,8 @@ def test_a_closed_gallery_finishes_when_it_is_opened(tmp_path: Path) -> None:
 
 def test_backups_and_dumps_are_erased_too(tmp_path: Path) -> None:
     with filled(tmp_path) as gallery:
-        embedded(gallery).backup(tmp_path / "b.db")
-        embedded(gallery).backup(tmp_path / "moved.db")
+        gallery.backup(tmp_path / "b.db")
+        gallery.backup(tmp_path / "moved.db")
         gallery.dump(tmp_path / "c.npz")
         (tmp_path / "moved.db").unlink()
         found = gallery.forget("person 7", prove=True)
@@ -122,10 +127,153 @@ def test_backups_and_dumps_are_erased_too(tmp_path: Path) -> None:
 
 def test_a_backup_that_is_read_is_pending(tmp_path: Path) -> None:
     with filled(tmp_path) as gallery:
-        embedded(gallery).backup(tmp_path / "b.db")
+        gallery.backup(tmp_path / "b.db")
         Gallery.open(tmp_path / "b.db").close()  # its log is on from now
         with reader(tmp_path / "b.db"):
             assert gallery.forget("person 7").status == "pending"
+        assert gallery.settle()
+        assert left(tmp_path) == 0
+
+
+def other_gallery(path: Path) -> None:
+    with Gallery.open(path) as other:
+        for name, rows in people(20, 2, width=WIDTH, seed=9).items():
+            other.enrol(f"other {name}", rows)
+
+
+def other_dump(path: Path) -> None:
+    other_gallery(path.with_suffix(".other"))
+    with Gallery.open(path.with_suffix(".other")) as other:
+        other.dump(path)
+
+
+REPLACEMENTS: dict[str, Callable[[Path], object]] = {
+    "another gallery": other_gallery,
+    "another dump": other_dump,
+    "a diary": lambda path: path.write_text("a diary" * 9000),
+    "nothing": lambda path: path.write_bytes(b""),
+}
+
+
+@pytest.mark.parametrize("kind", REPLACEMENTS)
+def test_what_took_the_place_of_a_copy_is_left_alone(kind: str, tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery:
+        places = tmp_path / "b.db", tmp_path / "c.npz"
+        gallery.backup(places[0])
+        gallery.dump(places[1])
+        for place in places:
+            place.unlink()
+            REPLACEMENTS[kind](place)
+        before = [place.read_bytes() for place in places]
+        found = gallery.forget("person 7", prove=True)
+        assert (found.status, found.found) == ("erased", 0)
+        assert [copy.status for copy in found.copies] == ["replaced", "replaced"]
+        assert "b.db is not the copy that this gallery made" in found.warnings[0]
+        assert [place.read_bytes() for place in places] == before
+    Gallery.open(tmp_path / "a.db").close()
+
+
+def test_a_backup_that_went_its_own_way_keeps_its_own_people(tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery:
+        gallery.backup(tmp_path / "b.db")
+        gallery.enrol("max", EVERYBODY["person 1"][:1])
+        with Gallery.open(tmp_path / "b.db") as backup:
+            backup.enrol("zoe", EVERYBODY["person 2"][:1])  # by the number that max has
+            assert backup.store.number("zoe") == gallery.store.number("max")
+        gallery.forget("max")
+        gallery.forget("person 3")
+        with Gallery.open(tmp_path / "b.db") as backup:
+            assert "zoe" in backup
+            assert "person 3" not in backup
+
+
+def test_a_database_that_names_itself_as_its_copy_is_opened(tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery:
+        gallery.store.add_copy(tmp_path / "a.db", "backup")
+        assert gallery.forget("person 7").status == "erased"
+        with pytest.raises(ValueError, match="backup: path must be another file"):
+            gallery.backup(tmp_path / "a.db")
+
+
+def test_what_a_crash_left_of_a_copy_is_erased_too(tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery:
+        gallery.dump(tmp_path / "c.npz")
+        (tmp_path / ".c.npz.0123abcd.part").write_bytes(EVERYBODY["person 7"].tobytes())
+        (tmp_path / ".c.npz.0123abcd.part-journal").write_bytes(EVERYBODY["person 7"].tobytes())
+        assert gallery.forget("person 7").status == "erased"
+        assert left(tmp_path) == 0
+        assert not list(tmp_path.glob(".c.npz*"))
+
+
+def test_a_copy_that_is_being_written_makes_it_pending(tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery:
+        gallery.store.add_copy(tmp_path / "c.npz", "dump")
+        with part_file(tmp_path / "c.npz") as part:
+            found = gallery.forget("person 7")
+            assert (found.status, found.copies[0].status) == ("pending", "pending")
+            assert Path(part.name).exists()
+        assert gallery.settle()
+
+
+@pytest.mark.parametrize("kind", ["dump", "backup"])
+def test_who_is_forgotten_while_a_copy_is_written_is_not_in_it(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = dumps if kind == "dump" else sqlite
+
+    @contextmanager
+    def slow(path: Path) -> Generator[IO[bytes]]:
+        with part_file(path) as part:
+            yield part
+            monkeypatch.setattr(module, "part_file", part_file)
+            assert other.forget("person 7").status == "pending"
+
+    with filled(tmp_path) as gallery, Gallery.open(tmp_path / "a.db") as other:
+        monkeypatch.setattr(module, "part_file", slow)
+        getattr(gallery, kind)(tmp_path / "copy")
+        assert gallery.settle()
+        assert left(tmp_path) == 0
+        assert left(tmp_path, "person 8") > 30
+
+
+def test_a_dump_is_one_view_while_others_write(tmp_path: Path) -> None:
+    stop = Event()
+
+    def write() -> None:
+        with Gallery.open(tmp_path / "a.db") as other:
+            for number in count():
+                if stop.is_set():
+                    break
+                other.enrol(f"new {number}", EVERYBODY["person 1"][:3])
+                other.forget(f"new {number - 1}" if number else "person 0")
+
+    with filled(tmp_path) as gallery, ThreadPoolExecutor(1) as pool:
+        done = pool.submit(write)
+        try:
+            for _ in range(5):
+                gallery.dump(tmp_path / "c.npz")
+        finally:
+            stop.set()
+        done.result()
+        dump = dumps.read_dump(tmp_path / "c.npz", Limits())
+        assert {len(dump.owners[1][dump.owners[1] == number]) for number in dump.people} <= {3, 30, 31}
+
+
+def test_an_erasure_in_the_middle_of_another_one_is_not_taken_for_done(tmp_path: Path) -> None:
+    with filled(tmp_path) as gallery, Gallery.open(tmp_path / "a.db") as other, ExitStack() as readers:
+        with reader(tmp_path / "a.db"):
+            assert gallery.forget("person 3").status == "pending"
+
+        def between(statement: str) -> None:  # the log is cut, and not yet noted to be
+            if statement.startswith("UPDATE state SET value = 0"):
+                embedded(gallery)._db.set_trace_callback(None)
+                readers.enter_context(reader(tmp_path / "a.db"))
+                assert other.forget("person 7").status == "pending"
+
+        embedded(gallery)._db.set_trace_callback(between)
+        assert not gallery.settle()
+        assert left(tmp_path) > 0
+        readers.close()
         assert gallery.settle()
         assert left(tmp_path) == 0
 
@@ -140,11 +288,33 @@ CRASH = """
 """
 
 
+HALF = """
+    import os, sys
+    from likewise.gallery import Gallery
+    def crash(*_):
+        os.kill(os.getpid(), 9)
+    os.fsync = crash
+    getattr(Gallery.open(sys.argv[1]), sys.argv[2])(sys.argv[3])
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["dump", "backup"])
+def test_a_crash_in_the_middle_of_a_copy_leaves_nothing(kind: str, tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    command = [sys.executable, "-c", textwrap.dedent(HALF), str(tmp_path / "a.db"), kind, str(tmp_path / "copy")]
+    assert subprocess.run(command, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}).returncode == -9
+    assert not (tmp_path / "copy").exists()
+    with Gallery.open(tmp_path / "a.db") as gallery:
+        assert gallery.forget("person 7", prove=True).status == "erased"
+        assert left(tmp_path) == 0
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("place", ["_forget_in_copies", "_follow_vacated"])
 def test_a_crash_in_the_middle_is_finished_by_the_next_opening(place: str, tmp_path: Path) -> None:
     with filled(tmp_path) as gallery:
-        embedded(gallery).backup(tmp_path / "b.db")
+        gallery.backup(tmp_path / "b.db")
     command = [sys.executable, "-c", textwrap.dedent(CRASH), str(tmp_path / "a.db"), place]
     assert subprocess.run(command, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}).returncode == -9
     assert left(tmp_path) > 0
