@@ -13,6 +13,7 @@ from likewise.attention.features import Elu, FeatureMap, Monomials, Quadratic, R
 from likewise.attention.fitted import Fitted
 from likewise.attention.heads import Argmax, Attend, Kernel, Linear, MultiHeadAttention, Softmax
 from likewise.attention.kernels import Exponential, Gaussian, Polynomial, SimilarityKernel
+from likewise.attention.learned import Learned
 from likewise.attention.linear import DenominatorWarning, linear_attention
 from likewise.attention.masks import Structure
 from likewise.attention.random_features import Fourier, Hyperbolic, Positive, SoftmaxFourier
@@ -32,6 +33,7 @@ __all__ = [
     "Hyperbolic",
     "Kernel",
     "KeyValueCache",
+    "Learned",
     "Linear",
     "LinearState",
     "Monomials",

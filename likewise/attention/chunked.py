@@ -146,10 +146,12 @@ class Output:
         groups, repeats = self.problem.q.shape[1:3]
         total = sums.total.unflatten(2, (repeats, -1))
         stop = self.filled + total.shape[3]
-        if can_write(total):
+        if can_write(total) and not self.pieces:
             place = self.whole[:, :, self.filled : stop].unflatten(1, (groups, repeats))
             torch.mul(total[..., :-1], inverse(total[..., -1:], self.problem.features.trusted), out=place)
         else:
+            if self.filled and not self.pieces:  # a window needs no gradients of a map's weights; what follows does
+                self.pieces.append(self.whole[:, :, : self.filled])
             self.pieces.append(self.problem.unfold(sums.output(self.problem.features.trusted)))
         self.filled = stop
 

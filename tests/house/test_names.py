@@ -26,6 +26,7 @@ NAMES = {
         "Hyperbolic",
         "Kernel",
         "KeyValueCache",
+        "Learned",
         "Linear",
         "LinearState",
         "Monomials",
