@@ -41,7 +41,7 @@ def test_json_has_statements_marks_and_summary(answer: Path, capsys: pytest.Capt
     assert run(str(answer), "--json") == 1
     found = json.loads(capsys.readouterr().out)
     assert found["summary"]["refuted"] == 1
-    assert found["disagreements"][0]["words"] == "Marked right, but refuted: 2 != 3."
+    assert found["disagreements"][0]["words"] == "Marked right, but refuted: left 2, right 3."
 
 
 def test_marks_leave_and_come_back(answer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +61,10 @@ def test_marks_leave_and_come_back(answer: Path, tmp_path: Path, capsys: pytest.
     ("arguments", "words"),
     [
         (["missing.md"], "check: file must exist; got missing.md."),
-        (["x.pdf"], "review: answer must end in .md, .markdown or .txt; got x.pdf."),
+        (
+            ["x.pdf"],
+            "review: answer must end in .md, .markdown, .txt, or .json for an exported conversation; got x.pdf.",
+        ),
         (["missing.md", "--open"], "review: --open must go with --out or --serve; got no page."),
         (["missing.md", "--out", "no/where.html"], "review: path must be in a folder that exists; got no/where.html."),
     ],

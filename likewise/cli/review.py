@@ -22,12 +22,18 @@ REVIEW_EXAMPLES = examples(
 
 
 def review(
-    answer: Annotated[Path, typer.Argument(metavar="ANSWER", help="A Markdown file, or a folder of them.")],
+    answer: Annotated[
+        Path,
+        typer.Argument(
+            metavar="ANSWER", help="A Markdown file, an exported conversation (.json), or a folder of answers."
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option(metavar="PAGE", help="Write the page to this file; for a folder, pages and tables.")
     ] = None,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Serve the page on 127.0.0.1; marks are saved at once.")
+        bool,
+        typer.Option("--serve", help="Serve the page on 127.0.0.1; marks and corrected readings are saved at once."),
     ] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of --serve; 0 for any that is free.")] = 0,
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
@@ -51,10 +57,10 @@ def review(
         _review_folder(answer, out, show=show, as_json=as_json)
         return
     require(
-        answer.suffix.lower() in (".md", ".markdown", ".txt"),
+        answer.suffix.lower() in (".md", ".markdown", ".txt", ".json"),
         "review",
         "answer",
-        "end in .md, .markdown or .txt",
+        "end in .md, .markdown, .txt, or .json for an exported conversation",
         answer,
     )
     require(not show or serve or out is not None, "review", "--open", "go with --out or --serve", "no page")
@@ -67,6 +73,7 @@ def review(
             require_place("review", place)
     from likewise.review import MarkFile, page, review_file, serve_review, text
     from likewise.review.marks import import_marks, marks_beside
+    from likewise.review.readings import readings_beside
     from likewise.review.reviewing import export_marks
 
     file = MarkFile(marks or marks_beside(answer))
@@ -86,7 +93,7 @@ def review(
     if out is not None and show and not serve:
         webbrowser.open(out.resolve().as_uri())
     if serve:
-        server = serve_review(found, file.path, port=port)
+        server = serve_review(found, file.path, readings=readings_beside(answer), port=port)
         print(f"likewise: serving {server.address} (Ctrl-C ends it)", file=sys.stderr, flush=True)
         if show:
             webbrowser.open(server.address)

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -136,19 +136,26 @@ def check_answers(
     progress: Progress = silent,
     seconds: float = math.inf,
     gone: threading.Event | None = None,
+    known: MutableMapping[str, Verdict] | None = None,
 ) -> list[Answer]:
-    """Decide the statements of several answers at once; equal claims are asked about once."""
+    """Decide the statements of several answers at once; equal claims are asked about once.
+
+    known: verdicts by claim, taken from and added to; a text that is read again asks only about what changed.
+    """
     read = [reading for answer in answers for statement in answer.statements for reading in statement.readings]
     texts = dict.fromkeys(claim for reading in read for claim in reading.claims)
     plain = dict.fromkeys(claim for reading in read if reading.plain for claim in reading.claims)
-    verdicts = {claim: verdict for claim in plain if (verdict := numbers(claim, budget)) is not None}
+    verdicts = {} if known is None else known
+    for claim in plain:
+        if claim not in verdicts and (verdict := numbers(claim, budget)) is not None:
+            verdicts[claim] = verdict
     until = time.monotonic() + seconds
     for _ in range(2):
         asked = [claim for claim in texts if claim not in verdicts]
         stated = [Stated(f"r{number}", claim) for number, claim in enumerate(asked)]
         left = max(0.0, until - time.monotonic())
         found = check_claims(stated, seed=seed, budget=budget, progress=progress, seconds=left, gone=gone)
-        verdicts |= dict(zip(asked, found, strict=True))
+        verdicts.update(dict(zip(asked, found, strict=True)))
         texts = dict.fromkeys(  # what would be refuted is asked again under conditions that may be meant
             claim
             for reading in read
@@ -248,7 +255,7 @@ def _kept(said: Said, scope: Scope) -> bool:
     return any(condition.number == said.number and condition.sides is not None for condition in scope.conditions)
 
 
-def _judged(statement: Statement, verdicts: dict[str, Verdict]) -> Statement:
+def _judged(statement: Statement, verdicts: Mapping[str, Verdict]) -> Statement:
     asked = [reading for reading in statement.readings if reading.claims]
     if not asked:
         return statement

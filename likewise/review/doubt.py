@@ -26,6 +26,7 @@ CHANGES: dict[ChangeName, str] = {
     "dropped": "not said again",
     "new": "not said before",
 }
+WORDS = {**{name: name for name in CHANGES}, "dropped": "not repeated"}  # as a reader meets them
 DOUBT = re.compile(
     r"\b(?:are|r) you\b[^.?!]*\b(?:sure|certain|confident|correct|right)\b"
     r"|\b(?:incorrect|wrong|mistaken?|mistakes|errors?|typos?|mess(?:ed|ing)|doubt|forg[eo]t\w*|reconsider|re-?check)\b"

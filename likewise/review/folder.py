@@ -10,7 +10,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from likewise.claims.documents import text_at
 from likewise.claims.verdict import SCHEMA
 from likewise.page import render
 from likewise.progress import Progress, parts, silent
+from likewise.reading.opening import opened
 from likewise.reading.speakers import speakers_of
 from likewise.review.marks import Mark, MarkFile, marks_beside
 from likewise.review.rendering import POLICY, page, policy
@@ -240,10 +241,12 @@ def review_file(
     progress: Progress = silent,
 ) -> Review:
     """The review of a file with its sidecars: marks, speakers, rubric."""
-    text, file = text_at(str(path)), MarkFile(marks or marks_beside(path))
-    turns = speakers_of(speakers or path.with_name(f"{path.stem}.speakers.yaml"), text)
-    found = review(text, None, rubric or rubric_beside(path), turns=turns, name=name or path.name, progress=progress)
-    return found.with_marks(file.read(), file.read_points())
+    file = MarkFile(marks or marks_beside(path))
+    found = opened(path, text_at(str(path)))
+    require(len(found) == 1, "review", str(path), "hold one conversation", f"{len(found)}")
+    whole = replace(found[0], turns=speakers_of(speakers, found[0].text)) if speakers else found[0]
+    made = review(whole, None, rubric or rubric_beside(path), name=name or path.name, progress=progress)
+    return made.with_marks(file.read(), file.read_points())
 
 
 def review_folder(folder: Path, *, rubric: Rubric | None = None, progress: Progress = silent) -> Folder:

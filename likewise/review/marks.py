@@ -242,17 +242,21 @@ class MarkFile:
             data["points"] = [each.to_json() for each in points]
         write_whole(self.path, json.dumps(data, ensure_ascii=False, indent=1) + "\n")
 
-    @contextlib.contextmanager
-    def _locked(self) -> Generator[None]:
-        """Alone among threads, and among processes where the system has locks; the lock is on the folder."""
-        with self._lock, contextlib.ExitStack() as stack:
-            with contextlib.suppress(ImportError):
-                import fcntl
+    def _locked(self) -> contextlib.AbstractContextManager[None]:
+        return alone(self.path, self._lock)
 
-                folder = os.open(self.path.parent, os.O_RDONLY)
-                stack.callback(os.close, folder)
-                fcntl.flock(folder, fcntl.LOCK_EX)
-            yield
+
+@contextlib.contextmanager
+def alone(path: Path, lock: threading.Lock) -> Generator[None]:
+    """Alone among threads, and among processes where the system has locks; the lock is on the folder of the file."""
+    with lock, contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            folder = os.open(path.parent, os.O_RDONLY)
+            stack.callback(os.close, folder)
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
 
 
 def marks_beside(answer: Path) -> Path:

@@ -4,13 +4,16 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 from likewise.claims.stated import UNNOTICED, Stated
-from likewise.claims.verdict import Verdict
 from likewise.page import render
+from likewise.reading.corrections import ROLES, Correction
 from likewise.review.corrections import Attempt, attempts
-from likewise.review.doubt import CHANGES, Doubt
+from likewise.review.doubt import CHANGES, WORDS, Doubt
+from likewise.review.gist import gist
 from likewise.review.marks import TAGS, content_hash
 from likewise.review.mathml import Unset, mathml
 from likewise.review.reviewing import Counts, Review, Row
@@ -28,7 +31,9 @@ LEGEND = {
     "follows": "may be right as a step, but rests on a refuted one",
     "undecided": "not decided; the reason stands beside it",
     "malformed": "not written as a claim is; the place stands beside it",
-    "unread": "not understood, or nothing to check; the reason stands beside it",
+    "unread": "not understood; the reason stands beside it",
+    "unchecked": "understood, but no claim: mostly an equation whose names nothing binds",
+    "role": "says what a name is, assumes, supposes or asks: nothing to check",
 }
 GRADES = {
     "proved": "exact algebra, a certificate in fractions, or shapes in symbols, for the whole domain",
@@ -42,10 +47,6 @@ GRADES = {
     "late": "not decided in time",
     "disagreement": "two engines differ, so nothing is said",
 }
-NUMBER = r"[-+]?\d[\d.]*(?:e[-+]?\d+)?"
-COMPARED = re.compile(
-    rf"^(?:(?P<point>[^:;]*): )?(?:[^;]*? = )?(?P<left>{NUMBER}) (?:!=|[<>]=?) (?:[^;]*? = )?(?P<right>{NUMBER})(?:;|$)"
-)
 CHANGE_SIGNS = {  # in the order of the table
     "broken": "\N{BALLOT X}",
     "repaired": "\N{CHECK MARK}",
@@ -55,37 +56,24 @@ CHANGE_SIGNS = {  # in the order of the table
     "dropped": "\N{MINUS SIGN}",
     "new": "+",
 }
+TALLY = {
+    "refuted": "refuted",
+    "contradicts": "contradict another line",
+    "follows": "follow from a refuted step",
+    "malformed": "malformed",
+    "exact": "hold, exactly",
+    "sampled": "hold, as sampled or run",
+    "searched": "no counterexample found",
+    "undecided": "undecided",
+    "unread": "not read",
+    "unchecked": "not checked",
+    "role": "definitions, conditions, questions",
+}
+NAMED = re.compile(
+    r"^(?:(?P<open><p>)<strong>|<h[1-6]>|(?P<plain><p>))(?:User|You|Human|Prompt|Assistant|ChatGPT|Claude|AI|Grok"
+    r"|DeepSeek|Gemini|Model)(?: said)?:(?:</strong>|</h[1-6]>)?:?\s*"
+)
 POLICY = "likewise-policy"  # stands in the page until the hashes of its style and script are known
-
-
-@dataclass(frozen=True)
-class Gist:
-    """A refutation in one sentence, and what else its detail says."""
-
-    words: str
-    exact: str
-    holds_if: str
-
-
-def gist(verdict: Verdict | None) -> Gist | None:
-    """The counterexample in numbers.
-
-    >>> detail = "D=2 q=(1,0): exp(-1) = 0.367879 != exp(-2) = 0.135335; exact value exp(-D); true for D=1"
-    >>> gist(Verdict("a", "refuted", "exact witness", detail)).words
-    'D = 2, q = (1, 0): left 0.367879, right 0.135335.'
-    """
-    if verdict is None or verdict.verdict != "refuted":
-        return None
-    pieces = verdict.detail.split("; ")
-    exact = next((piece.removeprefix("exact value ") for piece in pieces if piece.startswith("exact value ")), "")
-    holds_if = " or ".join(verdict.suggestions[:2]).replace(" == ", " = ")
-    compared = COMPARED.match(verdict.detail)
-    if not compared:
-        return Gist(f"{pieces[0].rstrip('.')}.", exact, holds_if)
-    point = re.sub(r"(\S)=(?=\S)", r"\1 = ", compared["point"] or "").replace(" ", "\0")
-    point = re.sub(r"\0(?=\w+\0=)", ", ", point).replace("\0", " ").replace(",", ", ").replace(",  ", ", ")
-    where = f"{point}: " if point else ""
-    return Gist(f"{where}left {compared['left']}, right {compared['right']}.", exact, holds_if)
 
 
 def repeat(statement: Statement) -> str:
@@ -105,8 +93,11 @@ def repeat(statement: Statement) -> str:
     return f"likewise check - <<'{end}'\n{fence}\n{end}"
 
 
-def page(review: Review, *, live: bool = False) -> str:
-    """One HTML file: no network, readable without its script, with a policy that lets only its own script run."""
+def page(review: Review, *, live: bool = False, corrects: bool = False, version: int = 0) -> str:
+    """One HTML file: no network, readable without its script, with a policy that lets only its own script run.
+
+    live: it is served, and saves marks there; corrects: readings can be corrected there; version: of the readings.
+    """
     numbered = list(enumerate(review.statements, start=1))
     placed: dict[int, list[tuple[int, Statement]]] = {}
     unplaced = []
@@ -116,7 +107,6 @@ def page(review: Review, *, live: bool = False) -> str:
             unplaced.append(statement)
         else:
             placed.setdefault(row.first, []).append((number, statement))
-    legend = {each.status.name: each.status for each in review.statements}
     summary = review.summary
     numbers = {statement.key: number for number, statement in numbered}
     filled = render(
@@ -135,17 +125,24 @@ def page(review: Review, *, live: bool = False) -> str:
             "commands": {number: repeat(each) for number, each in numbered},
             "labelled": {number: _labelled(each) for number, each in numbered},
             "anchors": _Anchors(review),
-            "legend": [(legend[name], words) for name, words in LEGEND.items() if name in legend],
+            "legend": _legend(review),
+            "tally": _tally(review),
+            "readings": [_correction(each) for each in review.corrections],
+            "roles": ROLES,
+            "names": sorted({binding.name for each in review.statements for binding in each.bindings})[:200],
             "corrections": _corrections(review),
             "tables": _tables(review),
             "doubts": [(doubt, _compared(doubt, numbers)) for doubt in review.doubts],
             "changes": CHANGES,
+            "change_words": WORDS,
             "change_signs": CHANGE_SIGNS,
             "points": {each.part: each for each in review.points},
             "answer": content_hash(review.text)[:32],
             "grades": GRADES,
             "policy_mark": POLICY,
             "live": live,
+            "corrects": corrects,
+            "version": version,
         },
     )
     return filled.replace(POLICY, policy(filled, live=live), 1)
@@ -166,10 +163,44 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
+def _tally(review: Review) -> list[tuple[int, Status, str]]:
+    """How many statements have each kind of chip, in the order of the legend."""
+    counts = Counter(each.status.name for each in review.statements)
+    first = {each.status.name: each.status for each in reversed(review.statements)}
+    return [(counts[name], first[name], words) for name, words in TALLY.items() if counts[name]]
+
+
+def _legend(review: Review) -> list[tuple[Status, str]]:
+    """Every chip of the page with its meaning."""
+    found: dict[tuple[int, str], tuple[Status, str]] = {}
+    for each in review.statements:
+        status, grade = each.status, each.verdict.grade.partition(",")[0] if each.verdict else ""
+        if status.name in ("role", "contradicts"):
+            label = {"role": "definition, condition, ...", "contradicts": "contradicts line n"}[status.name]
+            status = Status(status.name, label, status.sign)
+        plain = status.name in ("exact", "sampled", "undecided") and grade in GRADES
+        words = GRADES[grade] if plain else LEGEND[status.name]
+        found.setdefault((list(LEGEND).index(status.name), status.label), (status, words))
+    return [found[key] for key in sorted(found)]
+
+
+def _correction(each: Correction) -> tuple[str, dict[str, Any]]:
+    """A correction in words, and what takes it back."""
+    if each.dims is not None:
+        shape = f"({', '.join(each.dims)})" if len(each.dims) > 1 else "".join(each.dims)
+        return f"{each.name} is in R{'^' + shape if shape else ''}", {"name": each.name, "type": ""}
+    if each.program:
+        return f"line {each.line} is about {each.program}", {"line": each.line, "program": ""}
+    return f"line {each.line} is a {each.role}", {"line": each.line, "role": ""}
+
+
 def _rows(
     review: Review, turn: Turn, placed: dict[int, list[tuple[int, Statement]]]
 ) -> list[tuple[Row, list[tuple[int, Statement]]]]:
-    return [(row, placed.get(row.first, [])) for row in review.rows if turn.first <= row.first <= turn.last]
+    rows = [row for row in review.rows if turn.first <= row.first <= turn.last]
+    if rows and turn.speaker:  # the heading above says who speaks
+        rows[0] = replace(rows[0], html=NAMED.sub(lambda found: found["open"] or found["plain"] or "", rows[0].html))
+    return [(row, placed.get(row.first, [])) for row in rows if row.html not in ("<p></p>", "", "<p></p>\n")]
 
 
 def _tables(review: Review) -> list[tuple[str, list[tuple[str, Counts]]]]:

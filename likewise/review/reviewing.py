@@ -14,18 +14,22 @@ from likewise.claims.documents import markdown_claims
 from likewise.claims.stated import UNNOTICED, Stated
 from likewise.claims.verdict import SCHEMA, Verdict
 from likewise.progress import Progress, parts, silent
-from likewise.reading.answers import BUDGET, Answer, check_answer
-from likewise.reading.segments import Turn as Spoken
+from likewise.reading.answers import BUDGET, Answer, check_answers, read_answer
+from likewise.reading.corrections import Correction
+from likewise.reading.findings import Statement as Said
+from likewise.reading.opening import Opened
 from likewise.reading.speakers import headed
-from likewise.review.doubt import CHANGES, ChangeName, Doubt, doubts
+from likewise.review.doubt import CHANGES, WORDS, ChangeName, Doubt, doubts
+from likewise.review.gist import gist
 from likewise.review.marks import Mark, Place, Points, placed, to_json_lines, to_markdown
-from likewise.review.rubric import Rubric, rows_of_parts
+from likewise.review.rubric import Rubric, asked_for, rows_of_parts
 from likewise.review.setting import Formula, Row, escaped, find_formulas, set_rows
 from likewise.review.statements import Binding, Link, Statement, Turn
 
 BINDING = re.compile(r"(?P<name>[^:]+): (?P<meaning>.*), line (?P<line>\d+)", re.DOTALL)
 COUNTED = ("statements", "understood", "decided", "holds", "refuted", "searched", "undecided", "malformed", "unread")
-COUNTED += ("noticed", "unnoticed")
+COUNTED += ("unchecked", "noticed", "unnoticed")
+QUOTED = 160  # characters of a line that binds a name
 TITLE = re.compile(r"#{1,2}\s+(.*\S)")
 FINDING = re.compile(r"(?P<kind>contradicts|follows from) line (?P<line>\d+)")
 
@@ -59,8 +63,11 @@ class Counts:
     undecided: int
     malformed: int
     unread: int
+    unchecked: int  # read, but no claim: mostly an equation whose names nothing binds
     noticed: int  # refuted, and the person marked it wrong
     unnoticed: int
+    repaired: int  # refuted before a doubt and held after it; counted where it was repaired
+    broken: int  # held before a doubt and refuted after it
     first_error: int | None  # line
     marks: Mapping[str, int]
 
@@ -122,11 +129,19 @@ class Review:
     doubts: tuple[Doubt, ...] = field(default=(), repr=False)
     rubric: Rubric | None = None
     points: tuple[Points, ...] = ()
+    answer: Answer | None = field(default=None, repr=False)  # its formulas as they were read
+    corrections: tuple[Correction, ...] = ()  # of readings, by the person
+    known: dict[str, Verdict] = field(default_factory=dict, repr=False, compare=False)  # by claim, to read it again
 
     @cached_property
     def parts(self) -> dict[str, list[Row]]:
         """The rows that answer each part of the rubric."""
-        return rows_of_parts(self.rubric, self.rows, self.turns) if self.rubric else {}
+        found = rows_of_parts(self.rubric, self.rows, self.turns) if self.rubric else {}
+        for part in self.answer.parts if self.answer else ():  # one that begins within a passage
+            row = self.row_of(part.answered)
+            if row and found.get(f"({part.label})") == []:
+                found[f"({part.label})"].append(row)
+        return found
 
     @property
     def disagreements(self) -> tuple[Disagreement, ...]:
@@ -171,12 +186,11 @@ class Review:
 
 
 def review(
-    text: str,
+    text: str | Opened,
     marks: Sequence[Mark] | None = None,
     rubric: Rubric | None = None,
     *,
-    turns: Sequence[Spoken] = (),
-    name: str = "answer",
+    name: str = "",
     seed: int = 0,
     budget: float | None = None,
     allow_code: bool = False,
@@ -184,18 +198,33 @@ def review(
 ) -> Review:
     r"""Check an answer and compare the verdicts with a person's marks.
 
-    rubric: the parts of the question; turns: who speaks, else as headings say. `with_marks` adds points.
+    text: the answer, or an `Opened` that says who speaks and corrects readings; without one, headings say who speaks.
+    rubric: the parts of the question. `with_marks` adds points, `read_again` other corrections.
 
     >>> found = review("```claim sum\nassert: 1 + 1 == 3\n```\n", [Mark(1, 1, "right")])
     >>> found.statements[0].status.label, found.disagreements[0].words
-    ('refuted', 'Marked right, but refuted: 2 != 3.')
+    ('refuted', 'Marked right, but refuted: left 2, right 3.')
     """
+    opened = text if isinstance(text, Opened) else Opened("answer", text, headed(text))
+    name = name or opened.name
     fenced, formulas = parts(progress, 2)
-    stated = markdown_claims(text, file=name)
+    stated = markdown_claims(opened.text, file=name)
     verdicts = check_claims(stated, seed=seed, budget=budget, allow_code=allow_code, progress=fenced)
-    spoken = tuple(turns) or headed(text)
-    answer = check_answer(text, turns=spoken, seed=seed, budget=budget or BUDGET, progress=formulas)
-    return review_of(text, stated, verdicts, marks, name=name, answer=answer, rubric=rubric)
+    known: dict[str, Verdict] = {}
+    [answer] = check_answers([opened.read()], seed=seed, budget=budget or BUDGET, progress=formulas, known=known)
+    found = review_of(opened.text, stated, verdicts, marks, name=name, answer=answer, rubric=rubric)
+    return replace(found, corrections=opened.corrections, known=known)
+
+
+def read_again(review: Review, corrections: Sequence[Correction], *, seed: int = 0, budget: float = BUDGET) -> Review:
+    """The review with its formulas read under other corrections; only what these change is checked again."""
+    turns = review.answer.turns if review.answer else ()
+    answer = read_answer(review.text, turns=turns, corrections=corrections)
+    [answer] = check_answers([answer], seed=seed, budget=budget, known=review.known)
+    claims = [each for each in review.statements if each.id]
+    found = _reviewed(review.name, review.text, claims, answer, review.rubric)
+    found = replace(found, corrections=tuple(corrections), known=review.known)
+    return found.with_marks((*review.marks, *review.lost), review.points)
 
 
 def review_of(
@@ -212,16 +241,24 @@ def review_of(
 
     answer: its formulas, read and checked; without it only claim fences are statements.
     """
-    said = [*map(_claimed, stated, verdicts), *(_statements_of(answer) if answer else ())]
+    return _reviewed(name, text, list(map(_claimed, stated, verdicts)), answer, rubric).with_marks(marks or ())
+
+
+def _reviewed(
+    name: str, text: str, claims: Sequence[Statement], answer: Answer | None, rubric: Rubric | None
+) -> Review:
+    said = [*claims, *(_statements_of(answer, text) if answer else ())]
     statements = tuple(_told_apart(sorted(said, key=lambda each: (each.line, each.column))))
     formulas = tuple(find_formulas(text))
-    rows = tuple(set_rows(text, formulas, _references(statements)))
     last = max(1, text.count("\n") + 1)
     spoken = [(turn.speaker, turn.first, turn.last) for turn in answer.turns] if answer else []
     turns = tuple(Turn(who if who != "unknown" else "", *lines) for who, *lines in spoken) or (Turn("", 1, last),)
+    rows = tuple(set_rows(text, formulas, _references(statements)))
     changed = tuple(doubts(text, turns, rows, statements))
-    found = Review(name, text, turns, statements, rows=rows, formulas=formulas, doubts=changed, rubric=rubric)
-    return found.with_marks(marks or ())
+    rubric = rubric or (asked_for(answer.parts) if answer else None)
+    return Review(
+        name, text, turns, statements, rows=rows, formulas=formulas, doubts=changed, rubric=rubric, answer=answer
+    )
 
 
 def totals(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -243,8 +280,9 @@ def _claimed(claim: Stated, verdict: Verdict) -> Statement:
     )
 
 
-def _statements_of(answer: Answer) -> Iterator[Statement]:
+def _statements_of(answer: Answer, text: str) -> Iterator[Statement]:
     """What a reader found in the formulas of an answer; a formula that only names a term says nothing to check."""
+    lines = text.split("\n")
     for each in answer.statements:
         if each.relation:
             yield Statement(
@@ -254,19 +292,32 @@ def _statements_of(answer: Answer) -> Iterator[Statement]:
                 role=each.role,
                 speaker=each.speaker,
                 claim=each.claim,
-                bindings=tuple(map(_binding, each.bindings)),
+                bindings=tuple(_binding(words, lines) for words in each.bindings),
                 verdict=replace(each.shown, detail=each.detail) if each.verdict else None,
                 links=tuple(link for finding in each.findings for link in [_link(finding)] if link),
                 reason=each.refusal,
+                note=_unclaimed(each),
             )
     for line, column, reason in answer.unread:
         yield Statement(line=line, column=column, source="", role="formula", reason=reason)
 
 
-def _binding(words: str) -> Binding:
-    """A binding from `name: meaning, line 7`."""
+def _unclaimed(statement: Said) -> str:
+    """Why an assertion became no claim, though it was read: mostly, that nothing binds its names."""
+    if statement.claim or statement.role != "assertion":
+        return ""
+    return next((reading.refusal for reading in statement.readings if reading.refusal), "")
+
+
+def _binding(words: str, lines: Sequence[str]) -> Binding:
+    """A binding from `name: meaning, line 7`, with the words of that line."""
     found = BINDING.fullmatch(words)
-    return Binding(found["name"], found["meaning"], int(found["line"])) if found else Binding(words, "")
+    if not found:
+        return Binding(words, "")
+    line = int(found["line"])
+    source = " ".join(lines[line - 1].split())[:QUOTED] if 0 < line <= len(lines) else ""
+    meaning = re.sub(r"R\^\((\w+)\)", r"R^\1", found["meaning"])
+    return Binding(found["name"], meaning, line, source)
 
 
 def _link(words: str) -> Link | None:
@@ -317,7 +368,8 @@ def disagreements_of(review: Review) -> tuple[Disagreement, ...]:
         if mark is None or statement.verdict is None:
             continue
         name = statement.verdict.verdict
-        detail = statement.verdict.detail.split("; ")[0].rstrip(".")
+        seen = gist(statement.verdict)
+        detail = (seen.words if seen else statement.verdict.detail.split("; ")[0]).rstrip(".")
         if mark.mark in ("right", "praise") and name == "refuted":
             words = f"Marked {mark.mark}, but refuted: {detail}."
         elif mark.mark == "wrong" and name == "holds":
@@ -374,7 +426,7 @@ def _counts_in(review: Review, rows: Sequence[Row]) -> Counts:
 def _topics(review: Review) -> dict[str, list[Row]]:
     """The rows of each topic: those of a rubric, else those under each heading of the first two levels."""
     found: dict[str, list[Row]] = {}
-    if review.rubric:
+    if review.rubric and review.rubric.topics:
         for part in review.rubric.parts:
             if part.topic:
                 found.setdefault(part.topic, []).extend(review.parts[part.name])
@@ -402,6 +454,13 @@ def _counts(review: Review, statements: Sequence[Statement], marks: Sequence[Mar
     refuted = [each for each in statements if each.refuted]
     seen = sum(noticed(review, each) for each in refuted)
     searched = sum(each.status.name == "searched" for each in statements)
+    keys = {each.key for each in statements}
+    changed = Counter(
+        change.kind
+        for doubt in review.doubts
+        for change in doubt.changes
+        if change.after is not None and change.after.key in keys
+    )
     return Counts(
         statements=len(statements),
         understood=sum(bool(each.claim) or not each.reason for each in statements),
@@ -412,8 +471,11 @@ def _counts(review: Review, statements: Sequence[Statement], marks: Sequence[Mar
         undecided=names["inconclusive"] - searched,
         malformed=names["malformed"],
         unread=names["unread"],
+        unchecked=sum(bool(each.note) for each in statements),
         noticed=seen,
         unnoticed=len(refuted) - seen,
+        repaired=changed["repaired"],
+        broken=changed["broken"],
         first_error=min((each.line for each in refuted), default=None),
         marks=dict(Counter(mark.mark for mark in marks)),
     )
@@ -434,6 +496,7 @@ def _found(review: Review, counts: Counts) -> str:
             (counts.undecided, "undecided"),
             (counts.malformed, "malformed"),
             (counts.unread, "not read"),
+            (counts.unchecked, "not checked"),
         )
         if count
     ]
@@ -457,7 +520,10 @@ def _asked(review: Review, changes: Counter[ChangeName], given: Sequence[float])
     """What became of doubts, of the parts of the question and of lost marks, in plain words."""
     found = []
     if review.doubts:
-        said = ", ".join(f"{changes[name]} {name}" for name in CHANGES if changes[name]) or "no statement to compare"
+        said = (
+            ", ".join(f"{changes[name]} {WORDS[name]}" for name in CHANGES if changes[name])
+            or "no statement to compare"
+        )
         found.append(f"After {_some(len(review.doubts), 'doubt')}: {said}.")
     if review.rubric:
         missing = [name for name, rows in review.parts.items() if not rows]

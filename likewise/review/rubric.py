@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.checks import refuse, require
+from likewise.reading.findings import Part as Asked
 from likewise.review.doubt import is_doubt
 from likewise.review.setting import Row
 from likewise.review.statements import Turn
@@ -36,9 +37,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Rubric:
-    """Parts with their points."""
+    """Parts with their points; `found`: they are those of the question, and nobody wrote a rubric."""
 
     parts: tuple[Part, ...]
+    found: bool = False
 
     @property
     def points(self) -> float:
@@ -71,6 +73,14 @@ def rubric_of(text: str, where: str = "rubric.yaml") -> Rubric:
     names = [part.name for part in parts]
     require(len(set(names)) == len(names), "rubric", f"names in {where}", "differ", ", ".join(names)[:80])
     return Rubric(parts)
+
+
+def asked_for(parts: Sequence[Asked]) -> Rubric | None:
+    """The lettered parts that a user asks for, as a rubric without points."""
+    if not any(part.asked for part in parts):
+        return None
+    names = [f"({part.label})" for part in parts]
+    return Rubric(tuple(Part(name, begins=(name, f"Part {name}", f"Question {name}")) for name in names), found=True)
 
 
 def read_rubric(path: Path) -> Rubric:

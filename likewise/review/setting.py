@@ -147,14 +147,15 @@ def _highlighted(content: str, language: str) -> str:
 
 
 def _formula(formula: Formula, beside: Beside) -> str:
-    kind = "display" if formula.displayed else "inline"
     try:
         inside = mathml(formula.source.strip(), display=formula.displayed)
     except Unset as reason:
         title = f"shown as typed: {reason}"
         inside = f'<code class="unset" title="{escaped(title)}">{escaped(formula.source)}</code>'
         inside += f'<small class="unset-note">as typed: {escaped(str(reason))}</small>'
-    return f'<span class="formula-{kind}">{inside}</span>{beside(formula)}'
+    if formula.displayed:
+        return f'<span class="formula-display"><span class="set">{inside}</span>{beside(formula)}</span>'
+    return f'<span class="formula-inline">{inside}</span>{beside(formula)}'
 
 
 def _picture(described: str) -> str:

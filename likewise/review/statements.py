@@ -50,7 +50,8 @@ class Statement:
     bindings: tuple[Binding, ...] = ()
     verdict: Verdict | None = None
     links: tuple[Link, ...] = ()
-    reason: str = ""  # why it was not read or not checked
+    reason: str = ""  # why it was not read
+    note: str = ""  # why it became no claim, though it was read
     labels: Mapping[str, str] = field(default_factory=dict)  # who, noticed, row, note of a claims file
     id: str = ""
 
@@ -88,7 +89,7 @@ class Statement:
             "bindings": [vars(binding) for binding in self.bindings],
             "verdict": self.verdict.to_json() if self.verdict else None,
             "findings": [vars(link) for link in self.links],
-            "reason": self.reason,
+            "reason": self.reason or self.note,
             **{name: self.labels.get(name, "") for name in ("who", "noticed", "row", "note")},
         }
 
@@ -107,8 +108,11 @@ def status_of(statement: Statement) -> Status:
     if "follows" in links:
         return Status("follows", "follows from a refuted step", "\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}")
     if verdict is None:
-        words = "not read" if not statement.claim else "not checked"
-        return Status("unread", words if statement.reason else statement.role, "\N{MIDDLE DOT}")
+        if statement.reason and not statement.claim:
+            return Status("unread", "not read", "\N{HORIZONTAL ELLIPSIS}")
+        if statement.reason or statement.note or statement.claim:
+            return Status("unchecked", "not checked", "\N{EN DASH}")
+        return Status("role", statement.role, "\N{MIDDLE DOT}")
     grade = verdict.grade.partition(",")[0]
     if verdict.verdict == "holds":
         exact = grade in ("proved", "counted", "arithmetic")

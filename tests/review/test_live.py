@@ -11,7 +11,10 @@ import pytest
 
 from likewise.claims.documents import markdown_claims
 from likewise.claims.verdict import Verdict
-from likewise.review import Mark, MarkFile, review_of, serve_review
+from likewise.reading.corrections import corrections
+from likewise.review import Mark, MarkFile, review, review_of, serve_review
+from likewise.review.readings import ReadingFile
+from likewise.review.reviewing import read_again
 
 ANSWER = "# Title\n\nA passage.\n\n```claim a\nassert: 1 == 2\n```\n"
 REFUTED = Verdict("a", "refuted", "arithmetic", "1 != 2", line=5)
@@ -115,3 +118,81 @@ def test_a_damaged_file_of_marks_is_told_and_kept(address: str, marks: Path) -> 
     assert ask(address)[0] == 500
     assert "must be marks that likewise wrote" in ask(f"{address}marks")[1]
     assert marks.read_text() == "damaged"
+
+
+SPOKEN = "Let $q, k \\in \\mathbb{R}^D$.\n\nSo $12 + 5 = 18$ and $a = b$.\n"
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    path = tmp_path / "answer.readings.yaml"
+    with serve_review(review(SPOKEN), tmp_path / "answer.marks.json", readings=path).running() as address:
+        yield address, path
+
+
+def test_a_corrected_reading_is_kept_and_checked_again_at_once(read: tuple[str, Path]) -> None:
+    address, path = read
+    path.write_text("# by hand\n- {name: a, type: R}\n")
+    status, told = ask(f"{address}readings", {"correct": {"line": 3, "role": "hypothesis"}})
+    assert (status, told["version"]) == (200, 1)
+    assert "line 3: hypothesis (was refuted)" in told["words"]
+    assert path.read_text() == "# by hand\n- {name: a, type: R}\n- {line: 3, role: hypothesis}\n"
+    html = ask(address)[1]
+    assert 'data-version="1"' in html
+    assert "line 3 is a hypothesis" in html
+    assert ask(f"{address}marks")[1]["version"] == 1
+    told = ask(f"{address}readings", {"correct": {"line": 3, "role": ""}})[1]
+    assert "line 3: refuted (was hypothesis)" in told["words"]
+    assert path.read_text() == "# by hand\n- {name: a, type: R}\n"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"line": 3, "role": "nonsense"},
+        {"line": 0, "role": "definition"},
+        {"line": "3\n- x", "role": "definition"},
+        {"name": "a", "type": "R^^2"},
+        {"name": "a\n- {line: 1, role: question}", "type": "R"},
+        {"line": 3, "program": "x" * 81},
+        {"line": 3, "role": "definition", "name": "a"},
+        {},
+        "definition",
+    ],
+)
+def test_what_is_no_correction_changes_nothing(read: tuple[str, Path], entry: Any) -> None:
+    address, path = read
+    assert ask(f"{address}readings", {"correct": entry})[0] == 400
+    assert not path.exists()
+    assert ask(f"{address}marks")[1]["version"] == 0
+
+
+def test_without_a_file_of_readings_none_is_corrected(address: str) -> None:
+    assert ask(f"{address}readings", {"correct": {"line": 3, "role": "definition"}})[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("before", "entry", "after"),
+    [
+        ("[]\n", {"name": "A", "type": "R^(N, D)"}, "- {name: A, type: 'R^(N, D)'}\n"),
+        ("- line: 3\n  role: question\n", {"line": 3, "role": "definition"}, "- {line: 3, role: definition}\n"),
+        (
+            "- {line: 3, role: question, program: attention.softmax}\n- {line: 4, role: question}\n",
+            {"line": 3, "role": ""},
+            "- {line: 3, program: attention.softmax}\n- {line: 4, role: question}\n",
+        ),
+    ],
+)
+def test_one_correction_leaves_the_others_alone(tmp_path: Path, before: str, entry: Any, after: str) -> None:
+    path = tmp_path / "a.readings.yaml"
+    path.write_text(before)
+    ReadingFile(path).put(entry)
+    assert path.read_text() == after
+
+
+def test_only_what_a_correction_changes_is_asked_again() -> None:
+    found = review(SPOKEN)
+    known = dict(found.known)
+    again = read_again(found, corrections("- {line: 3, role: hypothesis}"))
+    assert found.known == known  # nothing new was asked
+    assert [each.status.label for each in again.statements if each.line == 3] == ["hypothesis", "hypothesis"]

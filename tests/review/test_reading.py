@@ -25,7 +25,7 @@ def found() -> Review:
 
 def test_formulas_are_statements_in_order(found: Review) -> None:
     labels = [(each.line, each.status.name) for each in found.statements]
-    assert labels == [(1, "unread"), (1, "exact"), (3, "refuted"), (7, "refuted"), (7, "unread")]
+    assert labels == [(1, "role"), (1, "exact"), (3, "refuted"), (7, "refuted"), (7, "unread")]
     assert found.summary.whole.first_error == 3
     assert found.summary.whole.unread == 1  # a declaration is understood
 
@@ -40,7 +40,7 @@ def test_a_formula_is_followed_by_a_link_to_its_chip(found: Review) -> None:
 def test_bindings_say_where_they_come_from(found: Review) -> None:
     names = {binding.name: binding.line for binding in found.statements[1].bindings}
     assert names == {"q": 1, "k": 1}
-    assert '<code>q</code>: in R^(D), <a href="#l1">line 1</a>' in page(found)
+    assert '<code>q</code>: in R^D, <a href="#l1">line 1</a>' in page(found)
 
 
 def test_a_formula_is_marked_and_compared(found: Review) -> None:

@@ -97,7 +97,7 @@ def test_an_answer_is_checked_and_compared() -> None:
         "```claim sum\nassert: 1 + 1 == 3\n```\n\n```claim one\nassert: 1 == 1\n```\n", [Mark(1, 1, "right")]
     )
     assert [each.status.label for each in found.statements] == ["refuted", "holds, arithmetic"]
-    assert [each.words for each in found.disagreements] == ["Marked right, but refuted: 2 != 3."]
+    assert [each.words for each in found.disagreements] == ["Marked right, but refuted: left 2, right 3."]
     assert found.summary.whole.first_error == 1
 
 
@@ -174,16 +174,16 @@ def test_text_for_a_terminal_has_every_statement() -> None:
     lines = text(made(Mark(5, 1, "right"))).splitlines()
     assert lines[0] == "5:1  ✗ refuted  first  x = 0: left 1, right 0.  (✓ marked right)"
     assert lines[1].startswith("14:1  ✓ proved  second")
-    assert lines[2] == "differs, line 5: Marked right, but refuted: x=0: x + 1 = 1 != 0."
+    assert lines[2] == "differs, line 5: Marked right, but refuted: x = 0: left 1, right 0."
 
 
 def test_each_verdict_stands_beside_its_passage() -> None:
     words = shown(made())
     assert (
-        "✗ refuted 1 first x = 0: left 1, right 0. True if x = 2 or kernel: fused. "
+        "1✗ refuted first x = 0: left 1, right 0. True if x = 2 or kernel: fused. "
         "Exact value x + 1 Counterexample x = 0 Worked out x=0: x + 1 = 1 != 0;" in words
     )
-    assert "✓ proved 2 second linear arithmetic" in words
+    assert "2✓ proved second linear arithmetic" in words
     assert "likewise check - <<'END' ```claim first who: model A noticed: nobody given: x in R" in words
     assert "by witness" in words
     assert "a point violates the relation, in exact arithmetic" in words

@@ -87,10 +87,17 @@
     const focus = target.querySelector(":scope > details > summary") || target;
     focus.focus({ preventScroll: true });
     if (scroll) target.scrollIntoView({ block: "nearest" });
-    const said = (target.querySelector(".said") || target.closest(".row").querySelector(".said")).textContent;
-    const what = target.dataset.column === "0" ? "passage" : "statement";
-    byId("place").textContent = `Line ${target.dataset.line}, ${what}: ${said.trim().replace(/\s+/g, " ").slice(0, 90)}`;
+    const passage = target.dataset.column === "0";
+    const said = passage ? wordsOf(target.querySelector(".said")) : target.dataset.said;
+    byId("place").textContent = `Line ${target.dataset.line}, ${passage ? "passage" : "statement"}: ${said.trim().replace(/\s+/g, " ").slice(0, 160)}`;
+    if (byId("correct-line")) byId("correct-line").textContent = `Line ${target.dataset.line} is a`;
     fill();
+  }
+
+  function wordsOf(said) {
+    const copy = said.cloneNode(true);
+    for (const each of copy.querySelectorAll(".refs")) each.remove();
+    return copy.textContent;
   }
 
   function fill() {
@@ -166,6 +173,11 @@
       const answer = await fetch("marks");
       told = await answer.json();
     } catch { return; }
+    if (String(told.version) !== page.dataset.version) {
+      if (!writing()) again("A reading was corrected in another tab.");
+      else tell("A reading was corrected in another tab; this page is loaded anew once you leave the field.");
+      return;
+    }
     const found = new Map(told.marks.filter(isMark).map((mark) => [keyOf(mark), mark]));
     for (const key of new Set([...marks.keys(), ...found.keys()])) {
       const mark = found.get(key);
@@ -175,6 +187,57 @@
     }
     compare();
     if (current && document.activeElement !== byId("remark")) fill();
+  }
+
+  const writing = () => Boolean(document.activeElement.closest("textarea, select, input"));
+
+  // The page anew, in the same place, after something was read again.
+  function again(words) {
+    const place = { words, key: current && current.dataset.key, top: scrollY, open: [...document.querySelectorAll(".finding details[open]")].map((each) => each.parentElement.dataset.key) };
+    try { sessionStorage.setItem(store, JSON.stringify(place)); } catch { /* then it opens at its top */ }
+    location.reload();
+  }
+
+  function resume() {
+    let place = null;
+    try {
+      place = JSON.parse(sessionStorage.getItem(store));
+      sessionStorage.removeItem(store);
+    } catch { return; }
+    if (!place) return;
+    for (const key of place.open) {
+      const details = byKey.has(key) && byKey.get(key).querySelector(":scope > details");
+      if (details) details.open = true;
+    }
+    scrollTo({ top: place.top, behavior: "instant" });
+    if (byKey.has(place.key)) choose(byKey.get(place.key));
+    tell(place.words);
+  }
+
+  // A reading is corrected by its line (role, program) or by a name (type); the server checks again what that changes.
+  async function correct(entries) {
+    if (!entries.length) { tell("Choose a role, a name with its type, or a program."); return; }
+    tell("Checking again ...");
+    let words = "";
+    for (const entry of entries) {
+      let answer;
+      try { answer = await fetch("readings", { method: "POST", body: JSON.stringify({ correct: entry }) }); }
+      catch { tell("Not corrected: the server does not answer."); return; }
+      const told = await answer.json().catch(() => ({}));
+      if (!answer.ok) { tell(told.error || `Not corrected: ${answer.status}`); return; }
+      words = told.words;
+    }
+    again(words);
+  }
+
+  function corrections() {
+    const line = current ? Number(current.dataset.line) : 0;
+    const [role, name, type, program] = ["role", "name", "type", "program"].map((each) => byId(`correct-${each}`));
+    const found = [];
+    if (line && role.dataset.touched) found.push({ line, role: role.value });
+    if (name.value.trim() && type.value.trim()) found.push({ name: name.value.trim(), type: type.value.trim() });
+    if (line && program.value.trim()) found.push({ line, program: program.value.trim() });
+    return found;
   }
 
   function keep(key, mark) {
@@ -263,6 +326,7 @@
     else if (event.key in names) put({ mark: names[event.key] });
     else if (event.key === "r") byId("remark").focus();
     else if (event.key === "t") byId("tag").focus();
+    else if (event.key === "c" && byId("correct")) { byId("correct").open = true; byId("correct-role").focus(); }
     else if (event.key === "Enter" && event.target === current && current.dataset.column === "0") {
       const first = current.querySelector(".finding");
       if (first) { first.querySelector("details").open = true; choose(first); }
@@ -278,9 +342,11 @@
       if (details) { event.preventDefault(); details.open = true; choose(found); }
       return;
     }
-    const button = event.target.closest("[data-mark], [data-export], [data-copy]");
+    const button = event.target.closest("[data-mark], [data-export], [data-copy], [data-correct], [data-undo]");
     if (button && button.matches("button")) {
-      if ("export" in button.dataset) save(button.dataset.export);
+      if ("correct" in button.dataset) send(() => correct(corrections()));
+      else if ("undo" in button.dataset) send(() => correct([JSON.parse(button.dataset.undo)]));
+      else if ("export" in button.dataset) save(button.dataset.export);
       else if ("copy" in button.dataset)
         navigator.clipboard.writeText(["found", "mark", "asked"].map((name) => byId(`${name}-words`).textContent).filter(Boolean).join(" "))
           .then(() => tell("The summary is copied."), () => tell("This browser does not let pages copy."));
@@ -300,6 +366,12 @@
     field.addEventListener("change", () => send(() => grade(field)));
   byId("tag").addEventListener("change", (event) => put({ tag: event.target.value }));
   byId("remark").addEventListener("change", (event) => put({ remark: event.target.value }));
+  if (byId("correct")) {
+    byId("correct-role").addEventListener("change", (event) => { event.target.dataset.touched = "yes"; });
+    byId("correct").addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && event.target.matches("input")) { event.preventDefault(); send(() => correct(corrections())); }
+    });
+  }
   byId("import").addEventListener("change", (event) => { if (event.target.files[0]) open(event.target.files[0]); });
 
   for (const mark of JSON.parse(byId("marks").textContent)) {
@@ -309,6 +381,7 @@
   }
   byId("marking").hidden = false;
   if (live) {
+    resume();
     load();
     addEventListener("focus", load);
     setInterval(() => { if (!document.hidden) send(load); }, 3000);

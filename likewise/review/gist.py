@@ -1,0 +1,92 @@
+"""A refutation in one sentence: the counterexample in numbers, and the nearest statement that is true."""
+
+import re
+from dataclasses import dataclass
+
+from likewise.claims.language.claim import Compares
+from likewise.claims.language.parser import parse
+from likewise.claims.language.tokens import Unbounded, Unparsed
+from likewise.claims.verdict import Verdict
+
+NUMBER = r"[-+]?\d[\d.]*(?:e[-+]?\d+)?(?:/\d+)?"
+VALUES = rf"(?:{NUMBER}|\((?:{NUMBER},? ?)+\))"
+COMPARED = re.compile(
+    rf"^(?:(?P<point>[^:;]*): )?(?:[^;]*? = )?(?P<left>{VALUES}) (?P<sign>!=|==|[<>]=?)"
+    rf" (?:[^;]*? = )?(?P<right>{VALUES})"
+    r"(?: within (?P<within>[^;]*))?(?:;|$)"
+)
+SAID = {"<=": ">", "<": ">=", ">": "<=", ">=": "<", "==": "!="}  # by what was found instead
+ESCAPES = re.compile(r"^(?P<term>.+?)(?P<bound> of the bound)? escapes along (?P<ray>.+?) \(ratio ~ (?P<rate>.+?)\)")
+SHAPED = re.compile(r"^(?P<found>[\[(][^;@]*[\])]), not (?P<said>[\[(][^;]*[\])])(?:;|$)")
+OFF = re.compile(r"^(?P<found>[\d.]+), (?P<share>[\d.]+)% off")
+EXPECTATION = re.compile(r"(?:E|Var|Cov|P)\[.*\]|(?:E|Var|Cov|P)\(.*\)")
+
+
+@dataclass(frozen=True)
+class Gist:
+    """A refutation: the counterexample, the exact value, when it would be true, and what is true instead."""
+
+    words: str
+    exact: str = ""
+    holds_if: str = ""
+    nearest: str = ""
+
+
+def gist(verdict: Verdict | None) -> Gist | None:
+    """The counterexample in numbers.
+
+    >>> detail = "D=2 q=(1,0): exp(-1) = 0.367879 != exp(-2) = 0.135335; exact value exp(-D); true for D=1"
+    >>> gist(Verdict("a", "refuted", "exact witness", detail)).words
+    'D = 2, q = (1, 0): left 0.367879, right 0.135335.'
+    >>> gist(Verdict("a", "refuted", "counted", "N^2*M escapes along M=t (ratio ~ t)")).words
+    'With M = t, N^2*M exceeds the bound by a factor that grows as t.'
+    """
+    if verdict is None or verdict.verdict != "refuted":
+        return None
+    pieces = verdict.detail.split("; ")
+    exact = next((piece.removeprefix("exact value ") for piece in pieces if piece.startswith("exact value ")), "")
+    holds_if = " or ".join(verdict.suggestions[:2]).replace(" == ", " = ")
+    return Gist(_words(verdict.detail, pieces[0]), exact, holds_if, _nearest(verdict, exact))
+
+
+def _words(detail: str, first: str) -> str:
+    if found := COMPARED.match(detail):
+        point = _spaced(found["point"] or "")
+        said = f"; left {SAID[found['sign']]} right is claimed" if found["sign"] in SAID else ""
+        within = f", not within {found['within']}" if found["within"] else ""
+        where = f"{point}: " if point else ""
+        left, right = (re.sub(r",(?=\S)", ", ", found[side]) for side in ("left", "right"))
+        return f"{where}left {left}, right {right}{within}{said}."
+    if found := ESCAPES.match(detail):
+        term, bound = found["term"], "the bound"
+        more, less = (f"the term {term} of the bound", "the left side") if found["bound"] else (term, bound)
+        return f"With {_spaced(found['ray'])}, {more} exceeds {less} by a factor that grows as {found['rate']}."
+    if found := SHAPED.match(detail):
+        return f"The shape is {found['found']}, not {found['said']}."
+    if found := OFF.match(detail):
+        return f"It is {found['found']}, {found['share']} % off."
+    return f"{first.rstrip('.')}."
+
+
+def _spaced(point: str) -> str:
+    """A point as people write it: `D=2 q=(1,0)` becomes `D = 2, q = (1, 0)`."""
+    point = re.sub(r"(\S)=(?=\S)", r"\1 = ", point).replace(" ", "\0")
+    point = re.sub(r"(?<!=),?\0(?=\w+\0=)", ", ", point).replace("\0", " ")
+    return re.sub(r",(?=\S)", ", ", point)
+
+
+def _nearest(verdict: Verdict, exact: str) -> str:
+    """What is true instead: an expectation with its exact value, or a sum of numbers with its result."""
+    try:
+        relation = parse(verdict.statement.replace(" | ", "\n"), id="claim").relation
+    except (Unparsed, Unbounded):
+        return ""
+    if not isinstance(relation, Compares) or relation.within or relation.chain.comparisons != ("==",):
+        return ""
+    left, right = map(str, relation.chain.terms)
+    if exact:
+        sides = [side for side in (left, right) if EXPECTATION.fullmatch(side)]
+        return f"{sides[0]} == {exact}" if len(sides) == 1 else ""
+    found = COMPARED.match(verdict.detail)
+    plain = found and not found["point"] and verdict.grade == "arithmetic" and re.fullmatch(NUMBER, right)
+    return f"{left} == {found['left']}" if found and plain and left != found["left"] else ""
