@@ -68,6 +68,7 @@ studies: $(READY)
 	@$(BIN)/python -m studies.lfw_questions
 	@$(BIN)/python -m studies.early_exit
 	@$(BIN)/python -m studies.depth
+	@$(BIN)/python -m studies.reviews
 	@test -z "$$LIKEWISE_DESCRIPTORS" || $(BIN)/python -m studies.gallery "$$LIKEWISE_DESCRIPTORS"
 
 # Made anew each time, so that it holds what the two files say and nothing else. uv installs several times faster

@@ -242,6 +242,17 @@ def test_annotate_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.count("\n") == 2
 
 
+def test_annotate_shows_the_formulas_of_a_text_without_claims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"So $2 + 2 = 5$ and $2 + 3 = 5$.")))
+    assert run("-", "--annotate", str(page)) == 1
+    html = page.read_text()
+    assert html.count('<div class="finding s-refuted') == html.count('<div class="finding s-exact') == 1
+    assert "2 + 2" in capsys.readouterr().out
+
+
 ATTACK = "[bold red]x[/] [link=http://example.org]y[/link] \x1b]0;title\x07\x1b[2J\u202e"
 SHOWN = r"[bold red]x[/] [link=http://example.org]y[/link] \x1b]0;title\x07\x1b[2J\u202e"
 

@@ -65,18 +65,16 @@ def check(
     _require_options(files, as_json=as_json, as_sarif=as_sarif, annotate=annotate, catalogue=catalogue)
     seconds = _seconds(budget)
     from likewise.claims.checking import check_claims
-    from likewise.claims.documents import markdown_claims, text_at
-    from likewise.claims.stated import or_nothing
+    from likewise.claims.documents import text_at
     from likewise.programs.rows import catalogue_claims
 
     text = text_at(files[0]) if annotate else ""
     answers: list[tuple[str, Answer]] = []
-    if annotate:
-        stated = or_nothing(markdown_claims(text, file=files[0]), files[0])
-    elif catalogue:
+    if catalogue:
         stated = catalogue_claims()
     else:
-        stated, answers = _claims_and_formulas(files, formulas=read == "formulas")
+        texts = {files[0]: text} if annotate else {}
+        stated, answers = _claims_and_formulas(files, texts, formulas=read == "formulas")
     with progress_bar() as progress:
         verdicts = check_claims(stated, seed=seed, budget=seconds, allow_code=allow_code, progress=progress)
     if answers:
@@ -92,7 +90,9 @@ def check(
         from likewise.files import write_whole
         from likewise.review import page, review_of
 
-        write_whole(annotate, page(review_of(text, stated, verdicts, name=Path(files[0]).name)))
+        answer = answers[0][1] if answers else None
+        name = Path(files[0]).name if files[0] != "-" else "answer"
+        write_whole(annotate, page(review_of(text, stated, verdicts, name=name, answer=answer)))
     if as_json:
         print(json.dumps(_plain(stated, verdicts, catalogue, answers)))
     elif as_sarif:
@@ -130,8 +130,13 @@ def read(
             show_readings(name, answer)
 
 
-def _claims_and_formulas(files: list[str], *, formulas: bool) -> "tuple[list[Stated], list[tuple[str, Answer]]]":
-    """Claims of every file; formulas of texts that have no claim, or of all texts if they are asked for."""
+def _claims_and_formulas(
+    files: list[str], texts: dict[str, str], *, formulas: bool
+) -> "tuple[list[Stated], list[tuple[str, Answer]]]":
+    """Claims of every file; formulas of texts that have no claim, or of all texts if they are asked for.
+
+    texts: of files that were read already.
+    """
     from likewise.claims.documents import claims_at, markdown_claims, text_at
     from likewise.claims.stated import or_nothing
     from likewise.reading.opening import TEXTS, files_of, opened
@@ -145,7 +150,7 @@ def _claims_and_formulas(files: list[str], *, formulas: bool) -> "tuple[list[Sta
         if file != "-" and not talk and not (path.is_file() and path.suffix.lower() in TEXTS):
             stated += claims_at(file)
             continue
-        text = text_at(file)
+        text = texts[file] if file in texts else text_at(file)
         claims = [] if talk else markdown_claims(text, file=file)
         read = [(each.name, each.read()) for each in opened(path, text)] if formulas or not claims else []
         found = [(name, answer) for name, answer in read if answer.counts["statements"]]

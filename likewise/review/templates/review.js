@@ -90,7 +90,7 @@
     const passage = target.dataset.column === "0";
     const said = passage ? wordsOf(target.querySelector(".said")) : target.dataset.said;
     byId("place").textContent = `Line ${target.dataset.line}, ${passage ? "passage" : "statement"}: ${said.trim().replace(/\s+/g, " ").slice(0, 160)}`;
-    if (byId("correct-line")) byId("correct-line").textContent = `Line ${target.dataset.line} is a`;
+    if (byId("correct-line")) byId("correct-line").textContent = `Every formula of line ${target.dataset.line} is a`;
     fill();
   }
 
