@@ -61,15 +61,14 @@ def placed(found: Review, line: int, mark: Any, tag: str = "") -> Mark:
 
 def table(folder: Folder) -> str:
     """The cards as Markdown."""
-    head = (
-        "| assistant | answers | statements | decided | right at first | refuted | noticed | repaired after a doubt |\n"
+    heads = "assistant, answers, statements, decided, right at first, refuted, noticed, repaired after a doubt".split(
+        ", "
     )
-    rows = [
-        f"| {card.assistant} | {card.answers} | {card.statements} | {card.decided} | {card.right} | {card.noticed.total} "
-        f"| {card.noticed.count} | {card.repaired} |"
-        for card in folder.cards
-    ]
-    return head + "|---|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
+    rows = [heads, ["---"] * len(heads)]
+    for card in folder.cards:
+        counts = (card.answers, card.statements, card.decided, card.right, card.noticed.total, card.noticed.count)
+        rows.append([card.assistant, *map(str, counts), str(card.repaired)])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def main() -> int:
