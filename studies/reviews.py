@@ -61,9 +61,8 @@ def placed(found: Review, line: int, mark: Any, tag: str = "") -> Mark:
 
 def table(folder: Folder) -> str:
     """The cards as Markdown."""
-    heads = "assistant, answers, statements, decided, right at first, refuted, noticed, repaired after a doubt".split(
-        ", "
-    )
+    heads = ["assistant", "answers", "statements", "decided", "right at first", "refuted", "noticed"]
+    heads.append("repaired after a doubt")
     rows = [heads, ["---"] * len(heads)]
     for card in folder.cards:
         counts = (card.answers, card.statements, card.decided, card.right, card.noticed.total, card.noticed.count)
