@@ -10,6 +10,7 @@ Nothing of the texts is written: only ids, lines and counts. `answers` takes NAM
 """
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -91,8 +92,13 @@ def transcripts(verbose: bool) -> dict:
     return {"counts": counts, "refused": dict(reasons.most_common(40))}
 
 
+def half(name: str) -> int:
+    """1 for the solutions that may be looked at while rules are changed, 2 for those that are only counted."""
+    return 1 + hashlib.sha256(name.encode()).digest()[0] % 2
+
+
 def processbench(verbose: bool) -> dict:
-    """First errors found exactly, and alarms on solutions that experts marked right."""
+    """First errors found exactly, and alarms on solutions that experts marked right; shown are alarms of half 1."""
     rows = json.loads(Path(os.environ["LIKEWISE_PROCESSBENCH"]).read_text(encoding="utf-8"))
     started = time.perf_counter()
     texts, answers = [], []
@@ -107,7 +113,8 @@ def processbench(verbose: bool) -> dict:
     read = time.perf_counter() - started
     checked = check_answers(answers)
     seconds = time.perf_counter() - started
-    alarms, exact, false_alarms, steps, decided_steps = [], 0, 0, 0, 0
+    alarms, false_alarms, steps, decided_steps = [], 0, 0, 0
+    exact: Counter[int] = Counter()
     for row, lines, answer in zip(rows, texts, checked, strict=True):
         found = sorted({step_of(each.line, lines) for each in answer.statements if each.verdict == "refuted"})
         decided = {step_of(each.line, lines) for each in answer.statements if each.decided}
@@ -116,16 +123,17 @@ def processbench(verbose: bool) -> dict:
         if found:
             places = [[each.line, each.column] for each in answer.statements if each.verdict == "refuted"]
             alarms.append({"id": row["id"], "label": row["label"], "steps": found, "places": places})
-            exact += found[0] == row["label"]
+            exact[half(row["id"])] += found[0] == row["label"]
             false_alarms += row["label"] == -1
-            if verbose:
+            if verbose and half(row["id"]) == 1:
                 show(row, lines, answer)
-    wrong = sum(row["label"] != -1 for row in rows)
+    wrong = Counter(half(row["id"]) for row in rows if row["label"] != -1)
     counts = {
         "solutions": len(rows),
-        "wrong": wrong,
-        "exact first error": exact,
-        "share": round(exact / wrong, 4),
+        "wrong": wrong.total(),
+        "exact first error": exact.total(),
+        "share": round(exact.total() / wrong.total(), 4),
+        **{f"exact of half {part}": f"{exact[part]} of {wrong[part]}" for part in (1, 2)},
         "alarmed": len(alarms),
         "alarmed of those marked right": false_alarms,
         "steps": steps,

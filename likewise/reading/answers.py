@@ -24,11 +24,13 @@ from likewise.reading.corrections import Correction
 from likewise.reading.expressions import Node, value
 from likewise.reading.findings import Part, Statement, parts_of, related
 from likewise.reading.links import CONDITION, EQUATION, Reading, defines, readings
+from likewise.reading.rows import conventions
 from likewise.reading.scope import Scope, heads, scope_of
 from likewise.reading.segments import Turn, corrected, formulas
 from likewise.reading.statements import Said, is_range, parsed, statements
 
 BUDGET = 2.0  # seconds for one claim
+SHORT = 0.5  # for a claim whose refutation would not count: it is asked for a proof only
 UNKNOWN = "unknown"
 
 
@@ -100,7 +102,7 @@ def read_answer(
     called = heads(said)
     roles = {each.line: each.role for each in corrections if each.role}
     said = [replace(parsed(each, called), **_corrected(each, roles)) for each in said]
-    scope = scope_of(said, called, corrections)
+    scope = scope_of(said, called, corrections, conventions(text, spoken))
     made = [_statement(each, scope, said, spoken) for each in said]
     places = tuple((heard[place].line, heard[place].column, reason) for place, reason in unread.items())
     return Answer(spoken, tuple(made), len(found), places, parts_of(text, spoken))
@@ -150,12 +152,14 @@ def check_answers(
         if claim not in verdicts and (verdict := numbers(claim, budget)) is not None:
             verdicts[claim] = verdict
     until = time.monotonic() + seconds
+    firm = {claim for reading in read if not reading.open for claim in (*reading.claims, *reading.also)}
     for _ in range(2):
-        asked = [claim for claim in texts if claim not in verdicts]
-        stated = [Stated(f"r{number}", claim) for number, claim in enumerate(asked)]
-        left = max(0.0, until - time.monotonic())
-        found = check_claims(stated, seed=seed, budget=budget, progress=progress, seconds=left, gone=gone)
-        verdicts.update(dict(zip(asked, found, strict=True)))
+        for seconds_each, wanted in ((budget, True), (min(budget, SHORT), False)):
+            asked = [claim for claim in texts if claim not in verdicts and (claim in firm) == wanted]
+            stated = [Stated(f"r{number}", claim) for number, claim in enumerate(asked)]
+            left = max(0.0, until - time.monotonic())
+            found = check_claims(stated, seed=seed, budget=seconds_each, progress=progress, seconds=left, gone=gone)
+            verdicts.update(dict(zip(asked, found, strict=True)))
         texts = dict.fromkeys(  # what would be refuted is asked again under conditions that may be meant
             claim
             for reading in read

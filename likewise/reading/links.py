@@ -13,12 +13,24 @@ from fractions import Fraction
 
 from likewise.reading.expressions import ELEMENTARY, Node, number, rewritten, value
 from likewise.reading.latex import Unread
-from likewise.reading.scope import Binding, Condition, Fact, Scope, flat_names, is_polynomial
+from likewise.reading.rows import (
+    Misfit,
+    Table,
+    defined_before,
+    in_space,
+    layouts,
+    misfit_claim,
+    shape,
+    split_letters,
+    uses_rows,
+)
+from likewise.reading.scope import Binding, Condition, Fact, Scope, flat_names, is_polynomial, space, stands_for
 from likewise.reading.statements import COMPARISONS, REMAINDER, SCALE, Said
 from likewise.reading.writing import Draft, Writer, all_names, decimals, free_index
 
 EQUATION = "an equation between names that nothing binds"
 CONDITION = "an inequality between names that nothing binds"
+WORDED = re.compile(r"[\s,(]*(?:only )?(?:if|when|unless|provided|assuming|as long as)\b(?P<clause>[^.;\n]*)", re.I)
 OTHERWISE = re.compile(r"\W*\b(?:or|either|when|if|case|other|another|alternatively|for)\b", re.I)
 DIGITS = 60  # of a number that is decided without a worker process
 NEAR = Fraction(1, 20)  # an "about" that is further off than this, relative to the printed number, is wrong
@@ -64,6 +76,8 @@ def defines(said: Said, scope: Scope) -> str:
 
 
 def _reading(said: Said, scope: Scope, place: int, relation: str, left: Node | Unread, right: Node | Unread) -> Reading:
+    if relation == "in" and isinstance(left, Node) and (uses_rows(left) or _of_rows(said, scope, left, left)):
+        return _in_space(said, scope, place, left)
     if relation not in COMPARISONS and relation != "equiv":
         raise Unread(
             {"->": "an arrow", "in": "a set", "sim": "about, or a law"}.get(relation, f"the relation {relation}")
@@ -73,6 +87,8 @@ def _reading(said: Said, scope: Scope, place: int, relation: str, left: Node | U
             raise Unread(str(side))
     assert isinstance(left, Node)
     assert isinstance(right, Node)
+    if uses_rows(right) or uses_rows(left) or _of_rows(said, scope, left, right):
+        return _rowed(said, scope, place, relation, left, right)
     if place == 0 and defines(said, scope):
         raise Unread("a definition")
     if said.modulus or relation == "equiv":
@@ -92,6 +108,136 @@ def _reading(said: Said, scope: Scope, place: int, relation: str, left: Node | U
     if left.closed and right.closed:
         return _closed(said, scope, place, relation, left, right)
     return _general(said, scope, place, relation, left, right)
+
+
+def _of_rows(said: Said, scope: Scope, left: Node, right: Node) -> bool:
+    """Whether a side only names what was defined as a sum of rows: `V'_i = S_i / Z_i`."""
+    return any(
+        part.kind in ("name", "index")
+        and any(
+            each.node is not None
+            and each.number < said.number
+            and uses_rows(each.node)
+            and each.turn == said.formula.turn
+            for each in scope.bindings.get(f"={stands_for(part)}", ())
+        )
+        for side in (left, right)
+        for part in side.walk()
+    )
+
+
+def _rowed(said: Said, scope: Scope, place: int, relation: str, left: Node, right: Node) -> Reading:
+    """Between sums of rows by an index, in the layouts that the text allows."""
+    if relation not in ("==", ":=", "approx"):
+        raise Unread("an inequality between rows")
+    key = stands_for(left) if place == 0 else ""
+    prior = defined_before(scope, key, said) if key and relation != "approx" else None
+    if relation == "approx" and not key:
+        raise Unread("an approximation that no law explains")
+    ways, stated = layouts(scope, said)
+    fitting: dict[str, tuple[Table, bool]] = {}
+    misfits: dict[str, None] = {}
+    refused: Unread | None = None
+    split = next(iter([*split_letters(left), *split_letters(right)]), "")
+    apart = prior is not None  # then both sides may follow conventions of their own
+    alone = False
+    for way in ways:
+        table = Table(scope, said, way, split=split)
+        try:
+            other = table.value(right)
+            alone = True
+            if key and prior is None:
+                fitting.setdefault(_rows_claim(table, f"{other.text} has shape [{shape(other)}]"), (table, True))
+                continue
+            one = table.value(prior.node if prior is not None and prior.node is not None else left)
+            if prior is not None:
+                table.bindings[key] = prior
+            if one.form[1:] != other.form[1:]:  # a row beside the column that it is the transpose of: let pass
+                if not (one.form and other.form):
+                    raise Unread("sides of different shapes")
+                raise Misfit(one.form, other.form, sides=True)
+            sure = [f"{each} != 0" for each in table.divisors]
+            same = one.text == other.text and not split
+            fitting.setdefault(_rows_claim(table, f"{one.text} == {other.text}", sure), (table, same))
+        except Misfit as found:
+            misfits.setdefault(misfit_claim(found))
+        except Unread as reason:
+            refused = reason
+    if refused is not None and not fitting:
+        raise refused
+    if not fitting and apart and alone:
+        raise Unread("rows here, columns where it was defined")
+    conventions = tuple(
+        Binding("layout", "layout", -1, each.line, 0, each.turn, text=f"{each.what} are {each.kind}s")
+        for each in stated
+    )
+    open_ = [f"it is a {said.role}"] if said.role in ("condition", "requirement") else []
+    if said.hedged:
+        open_.append(said.hedged)
+    if refused is not None:
+        open_.append("another layout was not read")
+    if WORDED.match(said.formula.after):
+        open_.append("a condition follows in words")
+    if not fitting:
+        return Reading(place + 1, tuple(misfits), bindings=conventions, open=tuple(open_), notes=("no layout fits",))
+    tables = [table for table, _ in fitting.values()]
+    bindings = {name: each for table in tables for name, each in table.bindings.items()}
+    if any(table.opaque and scope.bindings.get(name.partition("_")[0]) for table in tables for name in table.given):
+        open_.append("a map is defined, and was read as any map")
+    if prior is not None and prior.section != said.formula.section:
+        open_.append(f"{left.text} was said to be another in line {prior.line}")
+    chosen = len(ways) > 1
+    return Reading(
+        place + 1,
+        tuple(fitting),
+        bindings=(*bindings.values(), *conventions),
+        open=tuple(open_),
+        notes=("the layout is not stated: as the formula needs it",) if chosen else (),
+        trivial=all(same for _, same in fitting.values()) and (chosen or prior is not None),
+    )
+
+
+def _in_space(said: Said, scope: Scope, place: int, left: Node) -> Reading:
+    r"""`\sum_j \phi(K_j) V_j \in \mathbb{R}^{M \times D}`: the shape, in the layouts that the text allows."""
+    dims = space(said.sides[place + 1])
+    if dims is None:
+        raise Unread("a set")
+    if left.kind in ("name", "call") or (left.kind == "index" and not _of_rows(said, scope, left, left)):
+        raise Unread("a declaration")
+    ways, stated = layouts(scope, said)
+    fitting, misfits, other = {}, {}, False
+    for way in ways:
+        table = Table(scope, said, way)
+        try:
+            found = table.value(left)
+            text = in_space(found, dims, table.given)
+            if text is None:
+                other = True
+                continue
+            table.sizes |= dict.fromkeys(size for size in dims if size.isidentifier())
+            fitting.setdefault(_rows_claim(table, text), table)
+        except Misfit as found_:
+            misfits.setdefault(misfit_claim(found_))
+    bindings = tuple(
+        Binding("layout", "layout", -1, each.line, 0, each.turn, text=f"{each.what} are {each.kind}s")
+        for each in stated
+    )
+    if fitting:
+        return Reading(place + 1, tuple(fitting), bindings=bindings, trivial=len(ways) > 1, open=("a shape",))
+    if other or not misfits:
+        raise Unread("a shape of another rank")
+    return Reading(place + 1, tuple(misfits), bindings=bindings, notes=("no layout fits",))
+
+
+def _rows_claim(table: Table, text: str, assumed: Sequence[str] = ()) -> str:
+    said = " ".join([text, *assumed])
+    given = [f"{name} {kind}" for name, kind in table.given.items() if re.search(rf"\b{name}\b", said)]
+    used = set(re.findall(r"\w+", " ".join([said, *(each.partition(" ")[2] for each in given)])))
+    sizes = [size for size in table.sizes if size in used]
+    lines = [f"sizes: {', '.join(sizes)}"] if sizes else []
+    lines += [f"given: {'; '.join(given)}"] if given else []
+    lines += [f"assume: {'; '.join(assumed)}"] if assumed else []
+    return "\n".join([*lines, f"assert: {text}"])
 
 
 def _of_sizes(node: Node, scope: Scope) -> bool:
@@ -312,7 +458,9 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
     text = f"{one} {'==' if relation == ':=' else relation} {other}"
     assumptions = ["sigma > 0"] if draft.given.get("sigma") == "in R" else []
     assumptions += [f"{name} != 0" for name in sorted(draft.divisors) if draft.given.get(name) == "in R"]
-    assumptions += _about_sizes(said, scope, draft)
+    exact, about = _about_sizes(said, scope, draft)
+    assumptions += exact
+    loose += about
     assumptions = list(dict.fromkeys([*assumptions, *draft.assumed, *firm]))
     if one == other or text in firm:
         return Reading(
@@ -377,7 +525,7 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
     reasons += [  # a bandwidth that is set in another turn or section is still set
         f"the condition in line {each.line} was left out"
         for each in scope.visible(said)
-        if each.names & draft.free and each.number not in near
+        if each.names & draft.free and each.number not in near and not each.about_growth
     ][:1]
     reasons += [
         f"{binding.name} is a result of line {binding.line}"
@@ -403,6 +551,9 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
     ]
     if said.hedged:
         reasons.append(said.hedged)
+    worded = WORDED.match(said.formula.after)
+    if worded and not re.search(r"[$\\=<>]", worded["clause"]):
+        reasons.append("a condition follows in words")
     if said.role in ("condition", "requirement"):
         reasons.append(f"it is a {said.role}")
     return list(dict.fromkeys(reasons))
@@ -453,6 +604,8 @@ def _conditions(
             continue  # "With x = 1 we get ..", further on
         if condition.number in used or condition.names <= fixed | set(scope.sizes) | scope.counts:
             continue
+        if condition.about_growth:
+            continue  # it restricts no value
         if vectors and not _restricts(condition, own):
             continue
         if condition.sides and all(map(is_polynomial, condition.sides)) and condition.names & own <= draft.sizes.keys():
@@ -490,9 +643,10 @@ def _assumed(condition: Condition, writer: Writer) -> list[str]:
     return [f"{one} {sign} {other}" for one, sign, other in zip(texts, condition.relations, texts[1:], strict=False)]
 
 
-def _about_sizes(said: Said, scope: Scope, draft: Draft) -> list[str]:
-    """Stated conditions on the sizes of a claim, as its assumptions."""
-    found = []
+def _about_sizes(said: Said, scope: Scope, draft: Draft) -> tuple[list[str], list[str]]:
+    """Stated conditions on the sizes of a claim: its assumptions, and what is said to hold about, `R ~ D`."""
+    found: list[str] = []
+    about: list[str] = []
     signs = {"gg": ">=", "ll": "<=", "sim": "==", "approx": "=="}
     for condition in scope.about(draft.sizes, said):
         if condition.sides is None or condition.number == said.number or not all(map(is_polynomial, condition.sides)):
@@ -503,8 +657,10 @@ def _about_sizes(said: Said, scope: Scope, draft: Draft) -> list[str]:
         except Unread:
             continue
         if names <= draft.sizes.keys():
-            found.append(f"{left} {signs.get(condition.relation, condition.relation)} {right}")
-    return list(dict.fromkeys(found))
+            (about if condition.relation in signs else found).append(
+                f"{left} {signs.get(condition.relation, condition.relation)} {right}"
+            )
+    return list(dict.fromkeys(found)), list(dict.fromkeys(about))
 
 
 def _restricts(condition: Condition, names: set[str]) -> bool:

@@ -44,7 +44,7 @@ class Binding:
     stated: bool = True  # whether the text sets it; a value that was worked out may belong to another case
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.text or self.kind}, line {self.line}"
+        return f"{self.name.removeprefix('=')}: {self.text or self.kind}, line {self.line}"
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,11 @@ class Condition:
     def reaches(self, at: Said) -> bool:
         """Whether it surely belongs to a statement: it stands in the same sentence, or is said to last."""
         return self.role == "condition" and (self.lasting or self.sentence == at.formula.sentence)
+
+    @property
+    def about_growth(self) -> bool:
+        """Whether it is an equation between orders, as `O(N) + O(1) = O(N)`."""
+        return any(part.kind == "order" for node in self.nodes for part in node.walk())
 
     @property
     def relation(self) -> str:
@@ -96,6 +101,17 @@ class Fact:
         return flat_names(self.left) | flat_names(self.right)
 
 
+@dataclass(frozen=True)
+class Convention:
+    """What a line says of rows such as `Q_i`, or of the values of a map, as rows or columns."""
+
+    what: str  # rows, or the name of the map
+    kind: str
+    line: int
+    turn: int
+    user: bool = False  # what a user says reaches the turn that answers
+
+
 @dataclass
 class Scope:
     """All bindings of a text."""
@@ -110,6 +126,7 @@ class Scope:
     programs: dict[int, str] = field(default_factory=dict)  # by lines, as a person says
     counts: set[str] = field(default_factory=set)  # names of how many features a list with dots has
     rows: set[str] = field(default_factory=set)  # names that such a list numbers: w of w_1, ..., w_R
+    conventions: tuple[Convention, ...] = ()  # what the prose says about rows and columns
 
     def is_vector(self, name: str, at: Said) -> bool:
         """Whether a name is used as a vector, transposed or inside a norm, where the statement can see it."""
@@ -203,9 +220,18 @@ def heads(said: Sequence[Said]) -> set[str]:
     return found - derived - set(ELEMENTARY.values())
 
 
-def scope_of(said: Sequence[Said], called: Collection[str], corrections: Sequence[Correction] = ()) -> Scope:
+def scope_of(
+    said: Sequence[Said],
+    called: Collection[str],
+    corrections: Sequence[Correction] = (),
+    conventions: tuple[Convention, ...] = (),
+) -> Scope:
     """The first pass: what every statement binds; a person's corrections overrule it."""
-    scope = Scope(programs={each.line: each.program for each in corrections if each.program}, called=frozenset(called))
+    scope = Scope(
+        programs={each.line: each.program for each in corrections if each.program},
+        called=frozenset(called),
+        conventions=conventions,
+    )
     for each in said:
         for node in each.nodes:
             if isinstance(node, Node):
@@ -215,6 +241,7 @@ def scope_of(said: Sequence[Said], called: Collection[str], corrections: Sequenc
     for each in said:
         _bind(each, scope)
         _fact(each, scope)
+        _stands_for(each, scope)
     for each in corrections:
         if each.dims is not None:
             _correct(each, each.dims, scope)
@@ -320,7 +347,7 @@ def _bind(each: Said, scope: Scope) -> None:
     relation = each.relations[0]
     if relation == "in":
         names = _names(each.sides[0])
-        dims = _space(each.sides[1])
+        dims = space(each.sides[1])
         if names and (interval := _interval(each.sides[1])):
             for name in names:
                 scope.add(Binding(name, "type", *place, text=interval))
@@ -389,6 +416,36 @@ def _bind(each: Said, scope: Scope) -> None:
             if any(isinstance(node, Unread) for node in each.nodes):
                 scope.add(Binding(name, "removed", *place))
     _condition(each, place, scope)
+
+
+def _stands_for(each: Said, scope: Scope) -> None:
+    """Keep what a name is said to be, with or without an index, as it stands; `phi(K_j) in R^M` is a type."""
+    place = (each.number, each.formula.line, each.formula.section, each.formula.turn, each.formula.chapter)
+    first = each.nodes[0]
+    if not isinstance(first, Node) or not each.relations or each.role in ("hypothesis", "question", "requirement"):
+        return
+    if each.relations[-1] == "in" and len(each.nodes) == 2 and first.kind == "call" and len(first.parts) == 1:
+        if first.parts[0].kind != "name" or not first.parts[0].text.isupper():  # of one row, not of a whole matrix
+            dims = space(each.sides[-1])
+            row = [size for size in dims or () if size != "1"]
+            if len(row) == 1:
+                scope.add(Binding(f"{first.text}()", "type", *place, dims=(row[0],), text=f"has {row[0]} features"))
+        return
+    key = stands_for(first)
+    if key and each.relations[0] in ("==", ":=") and not each.hedged and not each.modulus:
+        right = each.nodes[1]
+        node = right if isinstance(right, Node) else None
+        scope.add(Binding(f"={key}", "formula", *place, node=node, text="as said"))
+
+
+def stands_for(node: Node) -> str:
+    """The name of a left side that only names: `S`, `S_i` (any index), `S_KV`."""
+    if node.kind == "name":
+        return node.text
+    if node.kind != "index" or node.parts[0].kind != "name" or any(part.kind != "name" for part in node.parts[1:]):
+        return ""
+    below = [part.text for part in node.parts[1:]]
+    return f"{node.parts[0].text}_{'*' if len(below) == 1 and below[0] in INDICES else ''.join(below)}"
 
 
 def _unknowns(each: Said, scope: Scope) -> None:
@@ -503,7 +560,7 @@ def _last_names(before: str) -> list[str]:
     return [next(filter(None, found[-1]))] if found else []
 
 
-def _space(side: Sequence[Token]) -> tuple[str, ...] | None:
+def space(side: Sequence[Token]) -> tuple[str, ...] | None:
     r"""The sizes of `\mathbb{R}^{N \times D}`; () for the numbers."""
     side = [token for token in side if not (token.kind == "sign" and token.text in (".", ","))]
     if not side or side[0].text != "R":

@@ -41,6 +41,7 @@ CONCLUDES = re.compile(r"[$)]\W*\b(?:we|one|it|this|then|the|gives?|yields?|has|
 WANTED = re.compile(
     r"\b(need|needs|want|wants|require[sd]?|requires|must|should|goal|seek|looking for|find|so that|solve)\b", re.I
 )
+REMARK = re.compile(r"\([^()$\\]{0,120}\)(?=[:\s]*$)")  # a remark that ends before the formula
 CONDITIONS = "what follows is a condition"
 LIMITS = re.compile(r"\b(?:if|when|unless|assum|provided|since|because|only|for|where|with|mod)\w*", re.I)
 REMAINDER = re.compile(r"\s*[,(]?\s*(?:with\b|and\b)?\s*(?:a\s+)?(?:remainder|R\s?\d|rem\b|mod\b|\(mod)", re.I)
@@ -173,7 +174,7 @@ class _Any(frozenset):
 
 def role_of(formula: Formula, relations: Sequence[str]) -> Role:
     """What the words around a formula make of it."""
-    before, after = formula.before, formula.after
+    before, after = REMARK.sub("", formula.before), formula.after
     if not relations:
         return "term"
     if set(relations) <= {"in", "sim"}:
