@@ -14,6 +14,10 @@ EXTRAS = {
     "sklearn": ("scikit-learn", "report"),
     "mcp": ("mcp", "mcp"),
     "transformers": ("transformers", "hf"),
+    "psycopg": ("psycopg", "postgres"),
+    "pymilvus": ("pymilvus", "milvus"),
+    "fastapi": ("fastapi", "serve"),
+    "uvicorn": ("uvicorn", "serve"),
 }
 
 

@@ -6,7 +6,7 @@ Takes rows.npy, queries.npy and an output .npz; FAISS gets two threads and, beyo
 import sys
 import time
 
-import faiss  # ty: ignore[import-not-found]
+import faiss
 import numpy
 
 K, BATCHES = 10, (1, 64, 1000)

@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 import zipfile
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from glob import escape
@@ -14,16 +14,27 @@ from typing import IO, Any
 import numpy
 
 from likewise.checks import refuse, require
-from likewise.gallery.store import NAME, Array, Damaged, Limits, Model, Store
+from likewise.gallery.store import (
+    NAME,
+    Array,
+    CopyErased,
+    CopyStatus,
+    Correction,
+    Damaged,
+    Limits,
+    Model,
+    Store,
+    contracted,
+)
 
-VERSION = 1
+VERSION = 2
 FACTS = 1 << 30  # bytes of JSON that are read
 NO_DUMP = (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError, RecursionError, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True, eq=False)
 class Dump:
-    """Everything a gallery holds. people: number -> (name, metadata); rows, owners, sources: by model.
+    """Everything a gallery holds. people: number -> (name, metadata); rows, owners, numbers, sources: by model.
 
     origin: of the gallery that wrote it.
     """
@@ -34,23 +45,27 @@ class Dump:
     people: dict[int, tuple[str, str]]
     rows: dict[int, Array]
     owners: dict[int, Array]
+    numbers: dict[int, Array]
     sources: dict[int, list[str]]
     calibrations: list[tuple[int, str, dict[str, Any]]]
+    corrections: list[Correction]
 
 
 def dump_of(store: Store) -> Dump:
     """Read all of a store; of each model, templates stand in the order of enrolment."""
     with store.snapshot():
         models, current = store.models(), store.current()
-        rows, owners, sources = {}, {}, {}
+        rows, owners, numbers, sources = {}, {}, {}, {}
         for model in models:
-            parts = list(store.rows(model))
-            rows[model.id] = numpy.concatenate([each for each, _ in parts]) if parts else _nothing(model)
-            owners[model.id] = numpy.concatenate([each for _, each in parts]) if parts else numpy.zeros(0, numpy.int64)
+            parts = [_nothing(model), *store.rows(model)]
+            wholes = [numpy.concatenate(each) for each in zip(*parts, strict=True)]
+            rows[model.id], owners[model.id], numbers[model.id] = wholes
             sources[model.id] = _sources(store, model, owners[model.id])
         people = {number: (name, store.metadata(number)) for number, name in store.names().items()}
         calibrations = [(model, kind, facts) for (model, kind), facts in store.calibrations().items()]
-    return Dump(store.origin, models, current.id if current else 0, people, rows, owners, sources, calibrations)
+        corrections = list(store.corrections())
+    number = current.id if current else 0
+    return Dump(store.origin, models, number, people, rows, owners, numbers, sources, calibrations, corrections)
 
 
 def _sources(store: Store, model: Model, owners: Array) -> list[str]:
@@ -66,8 +81,8 @@ def _sources(store: Store, model: Model, owners: Array) -> list[str]:
     return [next(own[number]) for number in owners.tolist()]
 
 
-def _nothing(model: Model) -> Array:
-    return numpy.zeros((0, model.width), model.kind)
+def _nothing(model: Model) -> tuple[Array, Array, Array]:
+    return numpy.zeros((0, model.width), model.kind), numpy.zeros(0, numpy.int64), numpy.zeros(0, numpy.int64)
 
 
 def write_dump(store: Store, path: Path) -> None:
@@ -88,10 +103,12 @@ def _write(dump: Dump, file: IO[bytes]) -> None:
         "people": [[number, *person] for number, person in dump.people.items()],
         "sources": {str(model): sources for model, sources in dump.sources.items()},
         "calibrations": dump.calibrations,
+        "corrections": [[each.one, each.two, each.same] for each in dump.corrections],
     }
     arrays = {"facts": numpy.frombuffer(json.dumps(facts).encode(), numpy.uint8)}
     for model in dump.models:
-        arrays[f"rows_{model.id}"], arrays[f"owners_{model.id}"] = dump.rows[model.id], dump.owners[model.id]
+        for name, found in (("rows", dump.rows), ("owners", dump.owners), ("numbers", dump.numbers)):
+            arrays[f"{name}_{model.id}"] = found[model.id]
     numpy.savez(file, allow_pickle=False, **arrays)
 
 
@@ -173,13 +190,42 @@ def forget_in_dump(path: Path, number: int, *, origin: int) -> bool:
     return True
 
 
+def erased_from_dump(path: Path, number: int, *, origin: int) -> CopyStatus:
+    """Take one identity out of a dump that a gallery noted, and say how that went."""
+    try:
+        if being_written(path):  # it may hold the identity, or not: asked again when it is there
+            return "pending"
+        if not path.is_file():
+            return "missing"
+        return "erased" if forget_in_dump(path, number, origin=origin) else "replaced"
+    except OSError:  # busy, not ours to write, a full disk
+        return "pending"
+    except ValueError:  # another file, or damaged
+        return "replaced"
+
+
+def copy_notes(copies: Sequence[CopyErased], name: str) -> list[str]:
+    """What to say of copies that an identity could not be erased from."""
+    missing = "{} is not there any more; if it was moved, it still holds {!r}."
+    replaced = "{} is not the copy that this gallery made, and was not changed; a damaged one may hold {!r}."
+    return [
+        words.format(copy.path, name)
+        for status, words in (("missing", missing), ("replaced", replaced))
+        for copy in copies
+        if copy.status == status
+    ]
+
+
 def _without(dump: Dump, number: int) -> Dump:
     kept = {model: owners != number for model, owners in dump.owners.items()}
+    gone = [each for model, numbers in dump.numbers.items() for each in numbers[~kept[model]].tolist()]
     return replace(
         dump,
         people={each: person for each, person in dump.people.items() if each != number},
         rows={model: rows[kept[model]] for model, rows in dump.rows.items()},
         owners={model: owners[kept[model]] for model, owners in dump.owners.items()},
+        numbers={model: numbers[kept[model]] for model, numbers in dump.numbers.items()},
+        corrections=contracted(dump.corrections, gone),
         sources={m: [text for text, keep in zip(s, kept[m], strict=True) if keep] for m, s in dump.sources.items()},
     )
 
@@ -205,10 +251,14 @@ def _read(path: Path) -> Dump | None:
         models = tuple(map(_model, facts["models"]))
         rows = {model.id: found[f"rows_{model.id}"] for model in models}
         owners = {model.id: found[f"owners_{model.id}"] for model in models}
+        numbers = {model.id: found[f"numbers_{model.id}"] for model in models}
     people = {number: (name, metadata) for number, name, metadata in facts["people"]}
     sources = {int(model): texts for model, texts in facts["sources"].items()}
     calibrations = [(model, kind, each) for model, kind, each in facts["calibrations"]]
-    return Dump(facts["origin"], models, facts["current"], people, rows, owners, sources, calibrations)
+    corrections = [Correction(one, two, same) for one, two, same in facts["corrections"]]
+    return Dump(
+        facts["origin"], models, facts["current"], people, rows, owners, numbers, sources, calibrations, corrections
+    )
 
 
 def _model(facts: dict[str, Any]) -> Model:
@@ -228,14 +278,19 @@ def _sound(dump: Dump, limits: Limits) -> bool:
         len({name for name, _ in dump.people.values()}) == len(dump.people),
         dump.current == 0 or dump.current in {model.id for model in dump.models},
     ]
+    every: set[int] = set()
     for model in dump.models:
-        rows, owners = dump.rows[model.id], dump.owners[model.id]
+        rows, owners, numbers = dump.rows[model.id], dump.owners[model.id], dump.numbers[model.id]
+        every |= set(numbers.tolist())
         right += [
             isinstance(model.width, int) and 0 < model.width <= limits.width and len(model.fingerprint) == 32,
             model.kind in ("float32", "int8") and rows.dtype == numpy.dtype(model.kind),
             rows.ndim == 2 and rows.shape[1:] == (model.width,) and owners.shape == (len(rows),),
+            numbers.dtype == numpy.int64 and numbers.shape == owners.shape,
             owners.dtype == numpy.int64 and len(dump.sources[model.id]) == len(rows),
             set(numpy.unique(owners).tolist()) <= dump.people.keys(),
             bool(numpy.isfinite(rows).all()),
         ]
+    right.append(len(every) == sum(map(len, dump.rows.values())))
+    right += [{each.one, each.two} <= every and isinstance(each.same, bool) for each in dump.corrections]
     return all(right)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy
 import torch
 
-from likewise.checks import refuse, require, require_count
+from likewise.checks import refuse, require, require_choice, require_count, require_package
 from likewise.data import Skipped
 from likewise.files import require_place
 from likewise.gallery.calibration import (
@@ -22,11 +22,13 @@ from likewise.gallery.calibration import (
     odds,
     verify_threshold,
 )
-from likewise.gallery.dumps import read_dump, write_dump
+from likewise.gallery.dumps import Dump, read_dump, write_dump
 from likewise.gallery.embedding import Embedder, Vectors, open_embedder, vectors_of
+from likewise.gallery.search import squared_between
 from likewise.gallery.sqlite import SqliteStore
 from likewise.gallery.store import (
     Array,
+    Correction,
     Damaged,
     Erasure,
     Incompatible,
@@ -34,6 +36,7 @@ from likewise.gallery.store import (
     Limits,
     Model,
     Person,
+    Search,
     Store,
     require_name,
 )
@@ -137,12 +140,14 @@ class Gallery:
         unit: bool = True,
         codes: bool = False,
         limits: Limits | None = None,
+        search: Search = "exact",
     ) -> Self:
-        """Open a gallery, or make one: a path, or sqlite:///path.
+        """Open a gallery, or make one: a path, sqlite:///path, postgresql://host/database#name.
 
         embed: a file of `likewise train`, an `Embedder`, or a function from a list of images to vectors; None for
         vectors made elsewhere. model: the name and version of a function's or of the vectors' model. unit: scale
         vectors to length 1 and compare by angle (of a new gallery; the model keeps it). codes: one byte a number.
+        search: "approximate" is faster and may miss the nearest template; only a server's index does it.
         """
         embedder = None
         if embed is not None:
@@ -153,7 +158,7 @@ class Gallery:
             embedder = Embedder(None, model, unit=unit)
         elif not unit:
             embedder = Embedder(None, VECTORS, unit=False)
-        store = open_store(url, limits)
+        store = open_store(url, limits, search)
         try:
             if embed is None and not model and store.current() is not None:
                 embedder = None
@@ -312,7 +317,8 @@ class Gallery:
         near, count = numpy.inf, 0
         for each in self.store.templates(number):
             if each.model.id in _comparable(model, self.store.models()):
-                near = min(near, float(_squared(self._stored(probes.vectors, each.model), each.rows).min()))
+                probe = self._stored(probes.vectors, each.model)
+                near = min(near, float(squared_between(probe, each.rows[None], codes=each.model.kind == "int8").min()))
                 count += len(each.rows)
         calibration = self.calibration.verify
         if calibration is None:
@@ -424,20 +430,34 @@ class Gallery:
         self.store.settle()
 
     @classmethod
-    def load(cls, path: Path | str, url: Path | str, embed: Any = None, *, limits: Limits | None = None) -> Self:
-        """Make a new gallery from a dump: the same templates, models, metadata and calibrations."""
+    def load(
+        cls,
+        path: Path | str,
+        url: Path | str,
+        embed: Any = None,
+        *,
+        limits: Limits | None = None,
+        search: Search = "exact",
+    ) -> Self:
+        """Make a new gallery from a dump: the same templates, models, metadata, calibrations and corrections."""
         dump = read_dump(Path(path), limits or Limits())
-        store = open_store(url, limits)
+        store = open_store(url, limits, search)
         try:
             require(store.current() is None, "Gallery.load", "url", "be a new gallery", repr(str(url)))
             numbers: dict[int, int] = {0: 0}
+            templates: dict[int, int] = {}
             for model in dump.models:
                 older = numbers.get(model.compatible_with, 0)
                 added = store.add_model(replace(model, id=0, compatible_with=older), current=model.id == dump.current)
                 numbers[model.id] = added.id
-                store.add(_people_of(dump, model.id), added)
+                people, places = _people_of(dump, model.id)
+                store.add(people, added)
+                fresh = [number for *_, each in store.rows(added) for number in each.tolist()]
+                templates |= dict(zip(dump.numbers[model.id][places].tolist(), fresh, strict=True))
             for number, kind, facts in dump.calibrations:
                 store.set_calibration(numbers[number], kind, facts)
+            for each in dump.corrections:
+                store.correct(Correction(templates[each.one], templates[each.two], each.same))
             embedder = None if embed is None else open_embedder(embed)
             return cls(store, embedder)
         except BaseException:
@@ -517,7 +537,7 @@ class Gallery:
         if pairs is None:
             models = self.store.models()
             for each in models:
-                for rows, owners in self.store.rows(each) if each.id in _comparable(model, models) else ():
+                for rows, owners, _ in self.store.rows(each) if each.id in _comparable(model, models) else ():
                     vectors.append(restored(torch.from_numpy(rows.copy())).numpy() if each.kind == "int8" else rows)
                     labels.append(owners)
         else:
@@ -678,13 +698,20 @@ class Gallery:
         return images(name)
 
 
-def open_store(url: Path | str, limits: Limits | None = None) -> Store:
-    """The store at a URL: a path or sqlite:///path."""
-    text = str(url)
+def open_store(url: Path | str, limits: Limits | None = None, search: Search = "exact") -> Store:
+    """The store at a URL: a path, sqlite:///path or postgresql://host/database#name."""
+    where, text = "Gallery.open", str(url)
+    require_choice(where, "search", search, ("exact", "approximate"))
     scheme, found, rest = text.partition("://")
+    if scheme in ("postgresql", "postgres") and found:
+        require_package(where, "psycopg")
+        from likewise.gallery.postgres import PostgresStore
+
+        return PostgresStore(text, limits=limits, search=search)
+    require(search == "exact", where, "search", "be exact in the embedded store", search)
     if not found:
         return SqliteStore(Path(url), limits=limits)
-    require(scheme == "sqlite", "Gallery.open", "url", "be a path or sqlite:///path", repr(text))
+    require(scheme == "sqlite", where, "url", "be a path, sqlite:///path or postgresql://host/database", repr(scheme))
     return SqliteStore(Path(rest.removeprefix("/") if not rest.startswith("//") else rest[1:]), limits=limits)
 
 
@@ -712,23 +739,15 @@ def _taken(rows: Array, group: Sequence[int]) -> Array:
     return rows[group[0] : group[-1] + 1] if together else rows[list(group)]
 
 
-def _squared(probe: Array, rows: Array) -> Array:
-    """Squared distances of one stored probe to stored templates, by angle for codes."""
-    q, y = probe.astype(numpy.float64), rows.astype(numpy.float64)
-    if rows.dtype == numpy.int8:
-        cosine = (y @ q[0]) / numpy.sqrt((q * q).sum() * (y * y).sum(1))
-        return numpy.maximum(2 - 2 * cosine, 0)
-    return ((y - q) ** 2).sum(1)
-
-
-def _people_of(dump: Any, model: int) -> list[Person]:
-    """The identities of a dump with their templates of one model."""
+def _people_of(dump: Dump, model: int) -> tuple[list[Person], list[int]]:
+    """The identities of a dump with their templates of one model, and the rows of these in this order."""
     rows, owners, sources = dump.rows[model], dump.owners[model], dump.sources[model]
     groups: dict[int, list[int]] = {}
     for place, number in enumerate(owners.tolist()):
         groups.setdefault(number, []).append(place)
-    return [
+    people = [
         Person(require_name("Gallery.load", name), rows[places], tuple(sources[place] for place in places), metadata)
         for number, places in groups.items()
         for name, metadata in [dump.people[number]]
     ]
+    return people, [place for places in groups.values() for place in places]

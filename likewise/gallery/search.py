@@ -142,12 +142,7 @@ class Matrix:
 
     def measured(self, queries: Array, rows: Array) -> Float64[Array, "n c"]:
         """Squared distances to listed rows, in float64."""
-        q, y = queries.astype(numpy.float64)[:, None], self.rows(rows).astype(numpy.float64)
-        if self.codes:
-            product = (q * y).sum(-1)
-            lengths = numpy.sqrt((q * q).sum(-1) * (y * y).sum(-1))
-            return numpy.maximum(2 - 2 * product / lengths, 0)
-        return ((q - y) ** 2).sum(-1)
+        return squared_between(queries, self.rows(rows), codes=self.codes)
 
     def _candidates(self, queries: Array, count: int) -> tuple[Array, Array]:
         """Rows with the greatest scores, and a lower bound on the squared distance of all others."""
@@ -233,6 +228,16 @@ class Matrix:
             return panel @ q
         bias = torch.from_numpy(self.factors[number][first : first + len(panel)])[:, None]
         return torch.addmm(bias, panel, q, beta=-1)
+
+
+def squared_between(queries: Array, rows: Array, *, codes: bool) -> Float64[Array, "n c"]:
+    """Squared distances of every query (n, E) to rows of its own (n, c, E), in float64; of codes by their angle."""
+    q, y = queries.astype(numpy.float64)[:, None], rows.astype(numpy.float64)
+    if codes:
+        product = (q * y).sum(-1)
+        lengths = numpy.sqrt((q * q).sum(-1) * (y * y).sum(-1))
+        return numpy.maximum(2 - 2 * product / lengths, 0)
+    return ((q - y) ** 2).sum(-1)
 
 
 def _merge(best: torch.Tensor, rows: torch.Tensor, scores: torch.Tensor, start: int) -> None:

@@ -7,7 +7,6 @@ comparing owners. Everything in memory is derived from the file.
 
 import json
 import os
-import secrets
 import sqlite3
 import threading
 from collections.abc import Generator, Iterator, Sequence
@@ -20,24 +19,28 @@ import numpy
 
 from likewise.checks import refuse, require
 from likewise.files import require_place
-from likewise.gallery.dumps import being_written, forget_in_dump, part_file
+from likewise.gallery.dumps import being_written, copy_notes, erased_from_dump, part_file
 from likewise.gallery.search import Matrix
 from likewise.gallery.store import (
     NAME,
     CopyErased,
     CopyStatus,
+    Correction,
     Damaged,
     Erasure,
     Hits,
     Limits,
     Model,
     Person,
+    Search,
     Templates,
+    contracted,
+    new_origin,
 )
 
 SLOTS = 1024  # of a chunk: 512 kB of 128 float32
 PAGE = 8192
-APPLICATION, VERSION = 0x6C696B65, 1  # "like"; of the schema
+APPLICATION, VERSION = 0x6C696B65, 2  # "like"; of the schema
 BUSY = 30.0  # seconds that a writer waits for another
 PATIENCE = 100  # milliseconds that an erasure waits for readers before it is pending
 PIECE = 32  # bytes: a template may lie on two pages
@@ -59,6 +62,8 @@ SCHEMA = {
     "chunk_model": "CREATE INDEX chunk_model ON chunk(model)",
     "calibration": """CREATE TABLE calibration(model INTEGER NOT NULL REFERENCES model, kind TEXT NOT NULL,
         facts TEXT NOT NULL CHECK(length(facts) <= 1048576), PRIMARY KEY(model, kind)) STRICT""",
+    "correction": """CREATE TABLE correction(id INTEGER PRIMARY KEY, one INTEGER NOT NULL, two INTEGER NOT NULL,
+        same INTEGER NOT NULL CHECK(same IN (0, 1))) STRICT""",
     "copy": "CREATE TABLE copy(path TEXT PRIMARY KEY, kind TEXT NOT NULL CHECK(kind IN ('backup', 'dump'))) STRICT",
     "erasing": "CREATE TABLE erasing(identity INTEGER PRIMARY KEY) STRICT",
     "state": "CREATE TABLE state(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT",
@@ -80,6 +85,7 @@ class SqliteStore:
     """A gallery in one SQLite file; see `likewise.gallery.store.Store` for its methods."""
 
     erases: Literal["proven", "delegated"] = "proven"
+    search: Search = "exact"
 
     def __init__(self, path: Path | str, *, limits: Limits | None = None, above: frozenset[Path] = frozenset()) -> None:
         """above: galleries of which this one is opened as a backup, to erase from it."""
@@ -113,6 +119,7 @@ class SqliteStore:
         if empty and self._one("PRAGMA application_id") == 0:
             self._db.execute(f"PRAGMA page_size={PAGE}")
         else:
+            self._renew()
             self._require_ours()
         for name, value in PRAGMAS.items():
             self._pragma(name, value)
@@ -121,11 +128,19 @@ class SqliteStore:
                 if self._one("SELECT count(*) FROM sqlite_master") == 0:  # or another process was faster
                     for statement in SCHEMA.values():
                         self._db.execute(statement)
-                    facts = {**dict.fromkeys(STATE, 0), "origin": 1 + secrets.randbelow(1 << 62)}
+                    facts = {**dict.fromkeys(STATE, 0), "origin": new_origin()}
                     self._db.executemany("INSERT INTO state VALUES (?, ?)", facts.items())
                     self._db.execute(f"PRAGMA application_id={APPLICATION}")
                     self._db.execute(f"PRAGMA user_version={VERSION}")
         self._require_ours()
+
+    def _renew(self) -> None:
+        """Bring a gallery of version 1, which had no corrections, to this one."""
+        if (self._one("PRAGMA application_id"), self._one("PRAGMA user_version")) == (APPLICATION, 1):
+            with self._writing():
+                self._db.execute(SCHEMA["correction"])
+                self._db.execute("INSERT OR IGNORE INTO state VALUES ('origin', ?)", (new_origin(),))
+                self._db.execute(f"PRAGMA user_version={VERSION}")
 
     def _pragma(self, name: str, value: int | str) -> None:
         self._db.execute(f"PRAGMA {name}={value}")
@@ -234,13 +249,13 @@ class SqliteStore:
         query = "SELECT name FROM identity WHERE id IN (SELECT identity FROM template WHERE model = ?)"
         return tuple(sorted({name for model in models for (name,) in self._select(query, model)}))
 
-    def rows(self, model: Model) -> Iterator[tuple[Array, Array]]:
+    def rows(self, model: Model) -> Iterator[tuple[Array, Array, Array]]:
         for (number,) in self._select("SELECT id FROM chunk WHERE model = ? ORDER BY id", model.id):
             with self._lock, self._guard():
                 found = list(self._loaded(model, "id = ?", number))  # an open cursor would stop a checkpoint
             for _, owners, vectors in found:
-                kept = owners != 0
-                yield vectors[kept], owners[kept]
+                kept = numpy.flatnonzero(owners)
+                yield vectors[kept], owners[kept], number * SLOTS + kept
 
     def _select(self, query: str, *values: Any) -> list[Any]:
         """All rows of a query; not in the middle of another thread's transaction."""
@@ -387,6 +402,7 @@ class SqliteStore:
             numbers = [number for number, _ in known]
             for number in numbers if replaces else ():
                 vacated += [slot for older in replaces for slot in self._vacate(number, older)]
+            self._contract([slot for _, slot in vacated])
             owners = numpy.repeat(numpy.array(numbers, numpy.int64), [len(each) for each in rows])
             chunk, used = self._end(model)
             start = 0
@@ -440,6 +456,25 @@ class SqliteStore:
             self._db.execute("UPDATE identity SET metadata = ? WHERE id = ?", (person.metadata, found[0]))
         return found[0], False
 
+    def assign(self, numbers: Sequence[int], name: str) -> int:
+        with self._writing():
+            owner, _ = self._put_identity(Person(name, numpy.zeros((0, 1)), ()))
+            left = set()
+            for slot in numbers:
+                row = self._db.execute("SELECT identity, model FROM template WHERE slot = ?", (slot,)).fetchone()
+                if row is not None:
+                    left.add(row[0])
+                    self._db.execute("UPDATE template SET identity = ? WHERE slot = ?", (owner, slot))
+                    chunk, place = divmod(slot, SLOTS)
+                    self._put(chunk, "owners", 8 * place, owner.to_bytes(8, "little"))
+            for number in left - {owner}:
+                self._db.execute(
+                    "DELETE FROM identity WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM template WHERE identity = ?1)",
+                    (number,),
+                )
+            self._set_state("epoch", self._state("epoch") + 1)  # owners in memory are others now
+        return owner
+
     def _end(self, model: Model) -> tuple[int, int]:
         """The last chunk of a model, and how many of its slots were ever used."""
         chunk = self._db.execute("SELECT max(id) FROM chunk WHERE model = ?", (model.id,)).fetchone()[0]
@@ -460,13 +495,14 @@ class SqliteStore:
 
     def _write(self, model: Model, chunk: int, place: int, rows: Array, owners: Array) -> None:
         size = model.width * rows.itemsize
-        for column, data, at in (
-            ("owners", owners.astype("<i8").tobytes(), 8 * place),
-            ("vectors", rows.astype(rows.dtype.newbyteorder("<")).tobytes(), size * place),
-        ):
-            with self._db.blobopen("chunk", column, chunk) as blob:
-                blob.seek(at)
-                blob.write(data)
+        self._put(chunk, "owners", 8 * place, owners.astype("<i8").tobytes())
+        self._put(chunk, "vectors", size * place, rows.astype(rows.dtype.newbyteorder("<")).tobytes())
+
+    def _put(self, chunk: int, column: str, at: int, data: bytes) -> None:
+        """Write bytes in place."""
+        with self._db.blobopen("chunk", column, chunk) as blob:
+            blob.seek(at)
+            blob.write(data)
 
     def _vacate(self, identity: int, model: int | None = None) -> list[tuple[int, int]]:
         """Overwrite an identity's templates with zeros and delete their rows; gives (model, slot) of each."""
@@ -518,16 +554,7 @@ class SqliteStore:
         for model, slot in slots:
             self._follow_vacated(model, slot)
         copies = tuple(CopyErased(path, status) for path, _, status in self._settled())
-        notes = [
-            f"{copy.path} is not there any more; if it was moved, it still holds {name!r}."
-            for copy in copies
-            if copy.status == "missing"
-        ]
-        notes += [
-            f"{copy.path} is not the copy that this gallery made, and was not changed; a damaged one may hold {name!r}."
-            for copy in copies
-            if copy.status == "replaced"
-        ]
+        notes = copy_notes(copies, name)
         late = bool(self._state("pending")) or any(copy.status == "pending" for copy in copies)
         if late:
             notes.append("Another process still reads: the bytes go when it ends and the gallery is opened or closed.")
@@ -542,6 +569,7 @@ class SqliteStore:
     def _delete(self, number: int) -> list[tuple[int, int]]:
         """Overwrite and delete an identity, and note that files and copies have to follow."""
         slots = self._vacate(number)
+        self._contract([slot for _, slot in slots])
         self._db.execute("DELETE FROM identity WHERE id = ?", (number,))
         self._db.execute("INSERT OR IGNORE INTO erasing VALUES (?)", (number,))
         self._count_pending()
@@ -551,6 +579,8 @@ class SqliteStore:
         count = 0
         with self._writing():
             for number in models:
+                slots = [slot for (slot,) in self._db.execute("SELECT slot FROM template WHERE model = ?", (number,))]
+                self._contract(slots)
                 count += self._db.execute("DELETE FROM template WHERE model = ?", (number,)).rowcount
                 for chunk, owners, vectors in self._db.execute(
                     "SELECT id, length(owners), length(vectors) FROM chunk WHERE model = ?", (number,)
@@ -644,13 +674,13 @@ class SqliteStore:
         return found
 
     def _forget_in_copy(self, path: Path, kind: str, number: int) -> CopyStatus:
+        if kind == "dump":
+            return erased_from_dump(path, number, origin=self.origin)
         try:
             if being_written(path):  # it may hold the identity, or not: asked again when it is there
                 return "pending"
             if not path.is_file():
                 return "missing"
-            if kind == "dump":
-                return "erased" if forget_in_dump(path, number, origin=self.origin) else "replaced"
             if path.stat().st_size == 0:
                 return "replaced"
             above = self._above | {self.path.resolve()}
@@ -666,7 +696,27 @@ class SqliteStore:
         except ValueError:  # another database, or damaged
             return "replaced"
 
-    # Calibrations and state
+    # Corrections, calibrations and state
+
+    def corrections(self) -> tuple[Correction, ...]:
+        rows = self._select("SELECT one, two, same FROM correction ORDER BY id")
+        return tuple(Correction(one, two, bool(same)) for one, two, same in rows)
+
+    def correct(self, correction: Correction) -> None:
+        with self._writing():
+            self._put_corrections([correction])
+
+    def _put_corrections(self, corrections: Sequence[Correction]) -> None:
+        rows = [(each.one, each.two, each.same) for each in corrections]
+        self._db.executemany("INSERT INTO correction VALUES (NULL, ?, ?, ?)", rows)
+
+    def _contract(self, gone: Sequence[int]) -> None:
+        """Keep what corrections say about the templates that stay."""
+        before = self.corrections()
+        after = contracted(before, gone)
+        if after != list(before):
+            self._db.execute("DELETE FROM correction")
+            self._put_corrections(after)
 
     def calibrations(self) -> dict[tuple[int, str], dict[str, Any]]:
         rows = self._select("SELECT model, kind, facts FROM calibration LIMIT 1000")

@@ -1,6 +1,7 @@
 """What a gallery asks of the engine that keeps it: the `Store` protocol, its records and its limits."""
 
-from collections.abc import Iterator, Sequence
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,13 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy
 from jaxtyping import Float32, Float64, Int8, Int64
 
-from likewise.checks import refuse
+from likewise.checks import refuse, require
 from likewise.text import printable
 
 NAME = 200  # characters of an identity or a model
 Array = numpy.ndarray
 Kind = Literal["float32", "int8"]
+Search = Literal["exact", "approximate"]
 
 
 class Incompatible(ValueError):
@@ -101,6 +103,15 @@ CopyStatus = Literal["erased", "pending", "missing", "replaced"]
 
 
 @dataclass(frozen=True)
+class Correction:
+    """Two templates, by number, that a person said are of the same person, or of different people."""
+
+    one: int
+    two: int
+    same: bool
+
+
+@dataclass(frozen=True)
 class CopyErased:
     """A backup or dump, and whether the identity is gone from it.
 
@@ -136,6 +147,7 @@ class Store(Protocol):
     """
 
     erases: Literal["proven", "delegated"]
+    search: Search
     limits: Limits
     origin: int
 
@@ -179,12 +191,16 @@ class Store(Protocol):
         """Identities that have templates of one of these models."""
         ...
 
-    def rows(self, model: Model) -> Iterator[tuple[Array, Array]]:
-        """All templates of a model and their owners' numbers, some at a time."""
+    def rows(self, model: Model) -> Iterator[tuple[Array, Array, Array]]:
+        """All templates of a model, their owners' numbers and their own, some at a time, in the order of enrolment."""
         ...
 
     def nearest(self, queries: Float32[Array, "n E"] | Int8[Array, "n E"], model: Model, *, k: int) -> Hits:
-        """The nearest templates of one model, exactly, by (squared distance, order of enrolment)."""
+        """The nearest templates of one model, by (squared distance, order of enrolment)."""
+        ...
+
+    def assign(self, numbers: Sequence[int], name: str) -> int:
+        """Give templates to an identity, which is made if it is not there; those left without any are deleted."""
         ...
 
     def remove(self, name: str, *, prove: bool) -> Erasure: ...
@@ -203,9 +219,63 @@ class Store(Protocol):
 
     def set_calibration(self, model: int, kind: str, facts: dict[str, Any]) -> None: ...
 
+    def corrections(self) -> tuple[Correction, ...]:
+        """A person's corrections of clusters, in the order in which they were made."""
+        ...
+
+    def correct(self, correction: Correction) -> None: ...
+
     def add_copy(self, path: Path, kind: Literal["backup", "dump"]) -> None:
         """Remember a copy, which `remove` has to erase from, too."""
         ...
+
+
+def contracted(corrections: Sequence[Correction], gone: Sequence[int]) -> list[Correction]:
+    """What corrections say of the templates that stay when some are deleted.
+
+    If 1 and 2 are the same, and 2 and 3, then 1 and 3 still are when 2 is gone; so with what differs from 2.
+
+    >>> contracted([Correction(1, 2, True), Correction(2, 3, True), Correction(2, 9, False)], [2])
+    [Correction(one=1, two=3, same=True), Correction(one=1, two=9, same=False)]
+    """
+    left = set(gone)
+    if not any({each.one, each.two} & left for each in corrections):
+        return list(corrections)
+    groups: dict[int, set[int]] = {}
+    for each in corrections:
+        for number in (each.one, each.two):
+            groups.setdefault(number, {number})
+        if each.same:
+            joined = groups[each.one] | groups[each.two]
+            groups |= dict.fromkeys(joined, joined)
+    stay = {number: sorted(group - left) for number, group in groups.items()}
+    found: dict[Correction, None] = {}
+    for each in corrections:
+        one, two = stay[each.one], stay[each.two]
+        if not {each.one, each.two} & left:
+            found[each] = None
+        elif each.same:
+            found |= dict.fromkeys(Correction(one[0], other, True) for other in one[1:])
+        elif one and two:
+            found[Correction(one[0], two[0], False)] = None
+    return list(found)
+
+
+def new_origin() -> int:
+    """A random number for a new gallery; see `Store`."""
+    return 1 + secrets.randbelow(1 << 62)
+
+
+def require_quota(limits: Limits, each: Mapping[str, int], identities: int, templates: int) -> None:
+    """Refuse what is over a limit: templates of each identity, and how many there are of both in all."""
+    for name, found in each.items():
+        rule = f"have at most {limits.templates_each:,} templates"
+        require(found <= limits.templates_each, "enrol", "an identity", rule, f"{found:,} for {name!r}")
+    for what, found, most in (
+        ("templates", templates, limits.templates),
+        ("identities", identities, limits.identities),
+    ):
+        require(found <= most, "enrol", what, f"be at most {most:,} in all", f"{found:,}")
 
 
 def require_name(where: str, name: object) -> str:

@@ -1,4 +1,4 @@
-"""One contract for every store; a new engine is a new row of STORES."""
+"""One contract for every store; a new engine is a new row of STORES. Engines that run apart are in the full run."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -6,25 +6,50 @@ from pathlib import Path
 
 import numpy
 import pytest
+import torch
 
 from likewise.gallery import Gallery, Limits, Store
-from likewise.gallery.sqlite import SqliteStore
-from likewise.gallery.store import Model, Person
+from likewise.gallery.gallery import open_store
+from likewise.gallery.store import Correction, Model, Person
+from likewise.metric import quantised
+from tests.gallery.engines import new_postgres
 from tests.gallery.people import WIDTH, people
 
-STORES: dict[str, Callable[[Path], Store]] = {"sqlite": lambda folder: SqliteStore(folder / "gallery.db")}
+# Each gives the URL of an empty gallery, and another one each time.
+STORES: dict[str, Callable[[Path], str]] = {
+    "sqlite": lambda folder: f"sqlite:///{folder}/gallery{len(list(folder.glob('gallery*')))}.db",
+    "postgres": lambda folder: new_postgres(),
+}
+RUN = [pytest.param(name, marks=[] if name == "sqlite" else pytest.mark.full) for name in STORES]
 MODEL = Model(0, "v1", b"1" * 32, WIDTH, True, "float32")
+CODES = Model(0, "codes", b"c" * 32, WIDTH, True, "int8")
+FREE = Model(0, "free", b"f" * 32, WIDTH, False, "float32")
 
 
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened = STORES[request.param](tmp_path)
+@pytest.fixture(params=RUN)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return STORES[request.param](tmp_path)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    opened = open_store(url)
     yield opened
     opened.close()
 
 
 def person(name: str, vectors: numpy.ndarray, metadata: str | None = None) -> Person:
     return Person(name, vectors, tuple(f"{name}/{row}" for row in range(len(vectors))), metadata)
+
+
+def numbers_of(store: Store, model: Model) -> dict[str, list[int]]:
+    """Numbers of the templates of each identity."""
+    names = store.names()
+    found: dict[str, list[int]] = {}
+    for _, owners, numbers in store.rows(model):
+        for owner, number in zip(owners.tolist(), numbers.tolist(), strict=True):
+            found.setdefault(names[owner], []).append(number)
+    return found
 
 
 def test_a_store_is_one(store: Store) -> None:
@@ -52,9 +77,10 @@ def test_what_is_added_is_found(store: Store) -> None:
     hits = store.nearest(everybody["person 3"], model, k=3)
     assert (hits.identities == number).all()
     assert numpy.allclose(hits.squared[:, 0], 0, atol=1e-12)
-    rows, owners = (numpy.concatenate(each) for each in zip(*store.rows(model), strict=True))
+    rows, owners, numbers = (numpy.concatenate(each) for each in zip(*store.rows(model), strict=True))
     assert rows.tobytes() == b"".join(each.tobytes() for each in everybody.values())
     assert len(set(owners.tolist())) == 7
+    assert (numpy.diff(numbers) > 0).all()
 
 
 def test_more_templates_of_an_identity_add_up(store: Store) -> None:
@@ -108,33 +134,104 @@ def test_calibrations_are_kept_by_model_and_kind(store: Store) -> None:
     }
 
 
+@pytest.mark.parametrize("model", [MODEL, CODES, FREE], ids=lambda model: model.name)
+def test_the_nearest_are_exact_by_distance_and_then_by_enrolment(store: Store, model: Model) -> None:
+    draw = numpy.random.default_rng(3)
+    rows = numpy.concatenate(list(people(211, 3, spread=0.4).values()))
+    rows[100:140] = rows[100]  # ties
+    if model.name == "free":
+        rows *= draw.uniform(0.5, 2, (len(rows), 1)).astype(numpy.float32)
+    rows = quantised(torch.from_numpy(rows)).numpy() if model.kind == "int8" else rows
+    added = store.add_model(model, current=True)
+    store.add([person(f"p{number:03}", rows[number : number + 1]) for number in range(len(rows))], added)
+    queries = rows[[100, 7, 400]]
+    x, y = rows.astype(numpy.float64), queries.astype(numpy.float64)
+    if model.kind == "int8":
+        x, y = (each / numpy.linalg.norm(each, axis=1, keepdims=True) for each in (x, y))
+    squared = ((y[:, None] - x) ** 2).sum(-1)
+    order = numpy.argsort(squared.round(12), axis=1, kind="stable")[:, :50]
+    hits = store.nearest(queries, added, k=50)
+    names = store.names(hits.identities.ravel().tolist())
+    assert [[names[number] for number in row] for row in hits.identities.tolist()] == [
+        [f"p{number:03}" for number in row] for row in order.tolist()
+    ]
+    numpy.testing.assert_allclose(hits.squared, numpy.take_along_axis(squared, order, 1), rtol=1e-9, atol=1e-12)
+    few = store.nearest(queries[:1], added, k=len(rows) + 5)
+    assert (few.identities[0, len(rows) :] == 0).all()
+    assert numpy.isinf(few.squared[0, len(rows) :]).all()
+    assert sorted(few.identities[0, : len(rows)].tolist()) == sorted(store.names())
+
+
+def test_templates_can_be_given_to_another_identity(store: Store) -> None:
+    model = store.add_model(MODEL, current=True)
+    everybody = people(4, 2)
+    store.add([person(name, rows) for name, rows in everybody.items()], model)
+    store.nearest(everybody["person 0"], model, k=1)  # what is in memory has to follow
+    numbers = numbers_of(store, model)
+    new = store.assign([*numbers["person 1"], numbers["person 2"][0]], "ann")
+    assert (store.number("ann"), store.count()) == (new, (4, 8))
+    assert list(store.names().values()) == ["ann", "person 0", "person 2", "person 3"]  # nobody is left without any
+    assert store.nearest(everybody["person 1"], model, k=1).identities.tolist() == [[new], [new]]
+    [held] = store.templates(new)
+    assert held.sources == ("person 1/0", "person 1/1", "person 2/0")
+    assert store.assign(numbers["person 1"], "person 0") == store.number("person 0")
+    assert (len(store.templates(store.number("person 0"))[0].rows), store.number("ann")) == (4, new)
+
+
+def test_corrections_outlive_the_templates_between(store: Store) -> None:
+    model = store.add_model(MODEL, current=True)
+    everybody = people(5)
+    store.add([person(name, rows) for name, rows in everybody.items()], model)
+    one, two, three, four, _ = (numbers[0] for numbers in numbers_of(store, model).values())
+    made = [Correction(one, two, True), Correction(two, three, True), Correction(two, four, False)]
+    for each in made:
+        store.correct(each)
+    assert store.corrections() == tuple(made)
+    store.remove("person 4", prove=False)
+    assert store.corrections() == tuple(made)
+    store.remove("person 1", prove=False)
+    assert store.corrections() == (Correction(one, three, True), Correction(one, four, False))
+    store.retire([model.id])
+    assert store.corrections() == ()
+
+
 @pytest.mark.parametrize("codes", [False, True])
-def test_a_dump_has_the_same_bytes(codes: bool, tmp_path: Path) -> None:
+def test_a_gallery_moves_with_the_same_bytes(url: str, codes: bool, tmp_path: Path) -> None:
+    """From the embedded store to an engine and back: templates, calibration and corrections."""
+    rows = people(11, 2)
     with Gallery.open(tmp_path / "one.db", model="v1", codes=codes) as one:
-        for name, rows in people(11, 2).items():
-            one.enrol(name, rows, metadata={"name": name})
+        for turn in (0, 1):  # the templates of a person do not follow each other
+            for name in rows:
+                one.enrol(name, rows[name][[turn]], metadata={"name": name})
         one.calibrate(far=0.1)
-        one.dump(tmp_path / "all.npz")
-        with Gallery.load(tmp_path / "all.npz", tmp_path / "two.db") as two:
+        one.store.correct(Correction(*sorted(numbers_of(one.store, one.store.models()[0])["person 3"]), same=True))
+        one.dump(tmp_path / "one.npz")
+        with Gallery.load(tmp_path / "one.npz", url) as two:
             assert two.identities() == one.identities()
             assert two.metadata("person 7") == {"name": "person 7"}
             assert two.calibration == one.calibration
             for name in one.identities():
                 [a], [b] = (each.store.templates(each.store.number(name)) for each in (one, two))
                 assert a.rows.tobytes() == b.rows.tobytes()
+                assert a.sources == b.sources
+            [moved] = two.store.corrections()
+            assert [moved.one, moved.two] == numbers_of(two.store, two.store.models()[0])["person 3"]
             probe = people(11, 2)["person 5"][0]
             assert two.verify("person 5", probe) == one.verify("person 5", probe)
-            two.dump(tmp_path / "again.npz")
-        assert (
-            numpy.load(tmp_path / "all.npz")["rows_1"].tobytes()
-            == numpy.load(tmp_path / "again.npz")["rows_1"].tobytes()
-        )
+            assert [each.identity for each in two.identify(probe)[0].candidates] == [
+                each.identity for each in one.identify(probe)[0].candidates
+            ]
+            two.dump(tmp_path / "two.npz")
+            with Gallery.load(tmp_path / "two.npz", tmp_path / "three.db") as three:
+                three.dump(tmp_path / "three.npz")
+        found = [numpy.load(tmp_path / f"{name}.npz")["rows_1"].tobytes() for name in ("two", "three")]
+        assert found[0] == found[1]
 
 
-def test_quotas_refuse_before_anything_is_written(tmp_path: Path) -> None:
+def test_quotas_refuse_before_anything_is_written(url: str) -> None:
     limits = Limits(identities=3, templates=5, templates_each=2, metadata=40, width=WIDTH, probes=4, top=2)
     rows = people(9)
-    with Gallery.open(tmp_path / "a.db", limits=limits) as gallery:
+    with Gallery.open(url, limits=limits) as gallery:
         gallery.enrol("ann", rows["person 0"])
         with pytest.raises(ValueError, match="an identity must have at most 2 templates; got 3 for 'ann'"):
             gallery.enrol("ann", people(1, 2)["person 0"])

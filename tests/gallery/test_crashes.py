@@ -87,7 +87,7 @@ def check(path: Path, acknowledged: list[str]) -> None:
         identities, templates = gallery.store.count()
         assert templates == TEMPLATES * identities  # nobody in part
         model = model_of(gallery)
-        owners = numpy.concatenate([each for _, each in gallery.store.rows(model)])
+        owners = numpy.concatenate([each for _, each, _ in gallery.store.rows(model)])
         assert len(owners) == templates
         assert (numpy.unique(owners, return_counts=True)[1] == TEMPLATES).all()
 
