@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from likewise.attention.kernels import Exponential, Induced, Polynomial, SimilarityKernel, Truncated
+from likewise.attention.kernels import Exponential, Induced, Polynomial, PositiveInduced, SimilarityKernel, Truncated
 from likewise.attention.transforms import has_tangent, is_transformed
 from likewise.checks import require, require_count
 from likewise.similarity import wide
@@ -36,6 +36,13 @@ class Scaled(NamedTuple):
             assert self.value is not None
             return self.value
         return self.log.exp() if self.value is None else self.value * self.log.exp()
+
+    def logs(self) -> Tensor:
+        """The logarithms of positive features."""
+        if self.log is None:
+            assert self.value is not None
+            return self.value.log()
+        return self.log if self.value is None else self.value.log() + self.log
 
 
 class FeatureMap(nn.Module, ABC):
@@ -69,7 +76,11 @@ class FeatureMap(nn.Module, ABC):
     @property
     def kernel(self) -> SimilarityKernel:
         """The kernel that `queries(q) @ keys(k).mT` equals or estimates; without an older name, the one it induces."""
-        return Induced(self.queries, self.keys) if self._kernel is None else self._kernel
+        if self._kernel is not None:
+            return self._kernel
+        if self.positive and self.logarithmic != "no":
+            return PositiveInduced(self.queries, self.keys, self.split_queries, self.split_keys)
+        return Induced(self.queries, self.keys)
 
     @property
     def has_named_kernel(self) -> bool:
@@ -159,12 +170,13 @@ class Elu(FeatureMap):
 class _DirectElu(FeatureMap):
     """max(x, 0) + e^min(x, 0), without logarithms.
 
-    Below 1e-20 a denominator may have lost terms that underflow: in float32 products are rounded by up to 1e-45. Above
-    1e20 sums of products with large values may overflow.
+    Below 1e-20 a denominator may have lost terms that underflow: in float32 products are rounded by up to 1e-45. Its
+    gradient has the square of its inverse, which overflows from 5e-20 on. Above 1e20 sums of products with large values
+    may overflow. The range keeps clear of all three.
     """
 
     positive = True
-    trusted = (1e-20, 1e20)
+    trusted = (1e-12, 1e16)
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
         if x.requires_grad and not is_transformed() and not has_tangent(x):

@@ -4,12 +4,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from likewise.attention.transforms import can_look
 from likewise.checks import require_count, require_number
 from likewise.similarity import products, squared_distances
 
@@ -143,3 +144,29 @@ class Induced(SimilarityKernel):
 
     def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
         return products(self.queries(q), self.keys(k))
+
+
+@dataclass(frozen=True)
+class PositiveInduced(SimilarityKernel):
+    """phi(q).phi(k) of positive features given with logarithms (Elu): `log` neither underflows nor overflows."""
+
+    queries: Callable[[Tensor], Tensor]
+    keys: Callable[[Tensor], Tensor]
+    split_queries: Callable[[Tensor], Any]  # of FeatureMap: features as value and logarithm
+    split_keys: Callable[[Tensor], Any]
+    positive: ClassVar[bool] = True
+
+    def __call__(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        return products(self.queries(q), self.keys(k))
+
+    def log(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        pairs = self(q, k)
+        usual = (pairs > 1e-20) & (pairs < 1e20)  # the others may have lost terms: sum their logarithms instead
+        logs = pairs.masked_fill(~usual, 1).log()
+        if can_look(usual) and usual.all():
+            return logs
+        log_q, log_k = self.split_queries(q).logs(), self.split_keys(k).logs()
+        far = torch.full_like(pairs.detach(), -torch.inf)
+        for feature in range(log_q.shape[-1]):  # T x S numbers at a time, as without logarithms
+            far = torch.logaddexp(far, log_q[..., :, None, feature] + log_k[..., None, :, feature])
+        return torch.where(usual, logs, far)

@@ -1,5 +1,6 @@
 """Linear attention, both directions and causal: the same function as `kernel_attention`, without the T x S weights."""
 
+import math
 import warnings
 from typing import Any, Literal
 
@@ -145,7 +146,10 @@ def _attend(
     if not lost.any():
         return out
     # Row by row, by what the row itself sees: no later key changes an output, not by a bit.
-    safe = _attend_in_torch(features, q, k, v, structure, within, chunk_size)
+    # Large values are scaled, so that their sums do not overflow.
+    largest = v.detach().abs().amax().item()
+    scale = 2.0 ** math.frexp(largest)[1] if 1e15 < largest < math.inf else 1.0
+    safe = _attend_in_torch(features, q, k, v / scale, structure, within, chunk_size) * scale
     found = _Values.apply(torch.where(lost, safe, out).detach(), safe)
     assert isinstance(found, Tensor)
     return found
@@ -178,15 +182,19 @@ class _Values(torch.autograd.Function):
 
 
 def _without_output(out: Float[Tensor, "B H T V"], structure: Structure, positions: int) -> Bool[Tensor, "B H T 1"]:
-    """Rows that see a key and all of whose outputs are 0, or one of them not finite."""
+    """Rows that see a key and all of whose outputs are near 0, or one of them near infinity or NaN.
+
+    Near: numerators of these outputs, over denominators in the range that is trusted, may have left that of float32.
+    """
+    low, high = 1e-20, 1e20
     sizes = out.detach()[..., :1].abs()
-    suspect = ~((sizes > 0) & (sizes < torch.inf))
+    suspect = ~((sizes > low) & (sizes < high))
     if not suspect.any():  # the usual case, without reading all of the output
         return suspect
     mask = out.new_ones(out.shape[0], positions, dtype=torch.bool) if structure.mask is None else structure.mask
     awake = sees_something(out.shape[2], positions, structure._replace(mask=mask))
     largest = out.detach().abs().amax(dim=-1, keepdim=True)
-    return ~((largest > 0) & (largest < torch.inf)) & awake[:, None, :, None]
+    return ~((largest > low) & (largest < high)) & awake[:, None, :, None]
 
 
 def _attend_problem(

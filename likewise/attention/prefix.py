@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from likewise.attention.features import Scaled
-from likewise.attention.transforms import can_look
+from likewise.attention.transforms import can_look, can_write
 from likewise.similarity import ratio
 
 # How far, in natural logarithms, a feature of a key may exceed its chunk's reference and still be exponentiated against
@@ -51,6 +51,13 @@ class Window(NamedTuple):
     ) -> tuple[Tensor, Tensor]:
         """The sums before every part and after the last, from those before the first; backwards from the last part."""
         order = range(self.parts)[::-1] if backwards else range(self.parts)
+        if can_write(first, additions):
+            states, after = torch.empty_like(additions), torch.empty_like(first)
+            places = [*(states[:, :, part] for part in order), after]
+            places[0].copy_(first)
+            for part, here, there in zip(order, places[:-1], places[1:], strict=True):
+                torch.add(here, additions[:, :, part], out=there)
+            return states, after
         sums = [first]
         for part in order:
             sums.append(sums[-1] + additions[:, :, part])

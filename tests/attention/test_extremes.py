@@ -187,6 +187,39 @@ def test_gradients_of_elu_far_below_zero_are_right(causal: bool, both_forms: str
         assert_same_beside_the_largest(ours, [x.float() for x in plain])
 
 
+@STRUCTURES
+def test_gradients_of_elu_are_right_wherever_its_denominator_stands(structure: dict[str, Any], both_forms: str) -> None:
+    # From 1e-26 to 1e26: the square of its inverse, which the gradient has, overflows long before it vanishes itself.
+    v = torch.tensor([1.0, -2.0, 3.0, 0.5, 2.0]).view(1, 1, 5, 1)
+    for level in (-30.0, -24.0, -23.8, -23.6, -23.4, -17.0, 1e5, 1e10, 1e13):
+        q, k = torch.full((1, 1, 5, 3), level), torch.full((1, 1, 5, 3), level)
+        _, *grads = with_gradients(partial(linear_attention, features=Elu(), **structure), q, k, v)
+        assert all(grad.isfinite().all() and grad.abs().max() < 10 for grad in grads), level
+
+
+@DIRECTIONS
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_values_of_any_size_are_averaged_by_elu_far_from_zero(size: float, causal: bool, both_forms: str) -> None:
+    q, k, v = extreme(16)
+    for level in (-20.0, 5e5):
+        out = linear_attention(q + level, k + level, v * size, features=Elu(), causal=causal)
+        plain = brute.linear("Elu", Elu(), *((x + level).double() for x in (q, k)), v.double(), {"causal": causal})
+        assert_same_beside_the_largest([out / size], [plain.float()])
+
+
+@DIRECTIONS
+@pytest.mark.parametrize("shift", [-120.0, -46.5, -22.0, 300.0])
+def test_the_kernel_of_elu_is_right_far_from_zero(shift: float, causal: bool) -> None:
+    q, k, v = extreme(16)
+    q[:, :, 40:43] += shift
+    k[:, :, :2] += shift
+    k[:, :, 41] += shift
+    ours = with_gradients(partial(kernel_attention, kernel=Elu().kernel, causal=causal), q, k, v)
+    wide = [x.double() for x in (q, k, v)]
+    plain = with_gradients(lambda *x: brute.linear("Elu", Elu(), *x, {"causal": causal}), *wide)
+    assert_same_beside_the_largest(ours, [x.float() for x in plain])
+
+
 @DIRECTIONS
 def test_rows_of_elu_far_below_zero_are_right_beside_usual_ones(causal: bool, both_forms: str) -> None:
     q, k, v = extreme(16)

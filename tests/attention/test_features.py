@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from likewise.attention import Elu, FeatureMap, Monomials, Polynomial, Quadratic, Relu, Taylor
 from likewise.attention.features import Scaled
-from likewise.attention.kernels import Induced
+from likewise.attention.kernels import Induced, PositiveInduced
 from tests.attention.maps import ROWS, K, build, draw
 from tests.tolerance import assert_close
 
@@ -42,7 +42,12 @@ def test_features_have_the_dtype_of_the_input(name: str, dtype: torch.dtype) -> 
 @each_map
 def test_map_names_its_kernel(name: str) -> None:
     phi, expected = build(name), ROWS[name].kernel
-    assert phi.kernel == (Induced(phi.queries, phi.keys) if expected is None else expected)
+    kernel = phi.kernel
+    if expected is None:
+        assert isinstance(kernel, PositiveInduced if phi.positive else Induced)
+        assert (kernel.queries, kernel.keys) == (phi.queries, phi.keys)
+    else:
+        assert kernel == expected
 
 
 @each_map

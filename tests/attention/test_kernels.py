@@ -28,8 +28,17 @@ KERNELS: dict[str, SimilarityKernel] = {
     "Truncated": Truncated(),
     "Truncated(0.6)": Truncated(0.6),
     "Induced": Relu().kernel,
+    "PositiveInduced": Elu().kernel,
 }
-POSITIVE = ["Exponential", "Exponential(0.3)", "Gaussian", "Gaussian(3.0)", "Truncated", "Truncated(0.6)"]
+POSITIVE = [
+    "Exponential",
+    "Exponential(0.3)",
+    "Gaussian",
+    "Gaussian(3.0)",
+    "Truncated",
+    "Truncated(0.6)",
+    "PositiveInduced",
+]
 
 each_kernel = pytest.mark.parametrize("name", KERNELS)
 each_positive_kernel = pytest.mark.parametrize("name", POSITIVE)
