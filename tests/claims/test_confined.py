@@ -172,6 +172,10 @@ ATTACKS = {
     "kill_parent": "os.kill(os.getppid(), 9)",
     "kill_group": "os.killpg(os.getpgid(os.getppid()), 9)",
     "kill_all": "os.kill(-1, 9)",
+    "cores_of_parent": "os.sched_setaffinity(os.getppid(), os.sched_getaffinity(os.getppid()))",
+    "policy_of_parent": "os.sched_setscheduler(os.getppid(), os.SCHED_BATCH, os.sched_param(0))",
+    "signal_by_pipe": "fcntl.fcntl(os.pipe()[1], fcntl.F_SETOWN, os.getppid())",
+    "signal_of_pipe": "fcntl.fcntl(os.pipe()[1], fcntl.F_SETSIG, 9)",
     "limits_of_parent": "resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (1, 1))",
     "raise_limits": "resource.setrlimit(resource.RLIMIT_AS, (-1, -1))",
     "exit": "sys.exit(0)",
@@ -206,7 +210,7 @@ REASONS = {
 }
 HEAVY = ("growing_list", "endless_recursion")  # tens of seconds on a busy machine
 ENDLESS = ("infinite_loop", "sleep", "endless_recursion")
-IMPORTS = "import ctypes, os, resource, socket, subprocess, sys, threading, time\n"
+IMPORTS = "import ctypes, fcntl, os, resource, socket, subprocess, sys, threading, time\n"
 
 
 @pytest.fixture(scope="module")

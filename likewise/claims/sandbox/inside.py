@@ -203,9 +203,15 @@ FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     "utimes": (235, None), "futimesat": (261, None), "bpf": (321, 280), "keyctl": (250, 219), "add_key": (248, 217),
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428),
     "move_mount": (429, 429), "fsopen": (430, 430), "fsmount": (432, 432), "mount_setattr": (442, 442),
+    "sched_setaffinity": (203, 122), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
+    "sched_setattr": (314, 274), "ioprio_set": (251, 30), "migrate_pages": (256, 238), "move_pages": (279, 239),
+    "process_madvise": (440, 440), "kcmp": (312, 272),
+    "perf_event_open": (298, 241), "userfaultfd": (323, 282), "open_by_handle_at": (304, 265),
+    "pidfd_getfd": (438, 438),
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (180, 180),
 }  # fmt: skip
-CLONE3, PRLIMIT, PIVOT_ROOT = (435, 435), (302, 261), (155, 41)
+CLONE3, PRLIMIT, PIVOT_ROOT, FCNTL = (435, 435), (302, 261), (155, 41), (72, 25)
+SET_OWNER, SET_SIGNAL, SET_OWNER_EX = 8, 10, 15  # of fcntl: any signal, to any process, when something is in a pipe
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
@@ -224,7 +230,10 @@ def forbid_calls(libc: ctypes.CDLL) -> bool:
         if number is not None:
             program += [(equal, 0, 1, number), (end, 0, 0, refuse)]
     program += [(equal, 0, 1, CLONE3[column]), (end, 0, 0, unknown)]
-    first, third = 16, 32  # where arguments stand
+    first, second, third = 16, 24, 32  # where arguments stand
+    program += [(equal, 0, 6, FCNTL[column]), (load, 0, 0, second)]
+    program += [(equal, 3, 0, SET_OWNER), (equal, 2, 0, SET_SIGNAL), (equal, 1, 0, SET_OWNER_EX)]
+    program += [(end, 0, 0, allow), (end, 0, 0, refuse)]
     program += [(equal, 1, 0, PRLIMIT[column]), (end, 0, 0, allow)]  # its own limits may be read, none be set
     for place in (first, third, third + 4):
         program += [(load, 0, 0, place), (equal, 1, 0, 0), (end, 0, 0, refuse)]
