@@ -270,6 +270,10 @@ def test_what_is_no_claim_says_where_and_what_was_meant(text: str, place: tuple[
     [
         ("N(0, std=-2)", "the standard deviation of w is below zero: -2"),
         ("N(0, std=-sqrt(4))", "the standard deviation of w is below zero: -sqrt(4)"),
+        ("N(0, std=-pi)", "the standard deviation of w is below zero: -pi"),
+        ("N(0, log(1/2))", "the variance of w is below zero: log(1/2)"),
+        ("N(0, 3 - 2^2)", "the variance of w is below zero: 3 - 2^2"),
+        ("Bernoulli(pi/3)", "the probability of w is not from 0 to 1: pi/3"),
         ("N(0, 1 - sqrt(2))", "the variance of w is below zero: 1 - sqrt(2)"),
         ("N(0, -exp(-3))", "the variance of w is below zero: -exp(-3)"),
         ("U(sqrt(2), 7/5)", "w has an empty range, from sqrt(2) to 7/5"),

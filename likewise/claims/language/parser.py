@@ -42,6 +42,7 @@ from likewise.claims.language.tree import (
     Binary,
     Call,
     Chain,
+    Constant,
     Index,
     Indexed,
     Moment,
@@ -419,11 +420,12 @@ def _require_laws(claim: Claim) -> None:
                 raise Unparsed(f"{name} has an empty range, from {law.lowest} to {law.highest}", name=name)
 
 
+ROUNDING = Fraction(1, 10**6)  # far more than the rounding of math.exp, of math.log of up to 1e300 and of math.pi
 ROOT_DIGITS = 10**12  # bounds of a square root are 1/ROOT_DIGITS apart
 
 
 def _constant(node: object) -> tuple[Fraction, Fraction] | None:
-    """Bounds of a constant, or of a multiple of the identity matrix; None for what is not made of + - * / sqrt exp."""
+    """Bounds of a constant, or of a multiple of the identity matrix; None for what is not made of these operations."""
     match node:
         case Number(value):
             return value, value
@@ -444,7 +446,21 @@ def _constant(node: object) -> tuple[Fraction, Fraction] | None:
             if bounds is None or max(map(abs, bounds)) > 700:
                 return None
             low, high = (Fraction(math.exp(bound)) for bound in bounds)
-            return low * Fraction(999_999, 1_000_000), high * Fraction(1_000_001, 1_000_000)
+            return low * (1 - ROUNDING), high * (1 + ROUNDING)
+        case Call("log", (operand,)):
+            bounds = _constant(operand)
+            if bounds is None or not 1e-300 < bounds[0] <= bounds[1] < 1e300:
+                return None
+            low, high = (Fraction(math.log(bound)) for bound in bounds)
+            return low - ROUNDING, high + ROUNDING
+        case Constant("pi"):
+            return Fraction(math.pi) - ROUNDING, Fraction(math.pi) + ROUNDING
+        case Binary("^", base, Number(power)) if power.denominator == 1 and 0 <= power <= 64:
+            bounds = _constant(base)
+            if bounds is None or max(max(abs(b.numerator), b.denominator) for b in bounds) > ROOT_DIGITS**8:
+                return None
+            ends = sorted(bound ** int(power) for bound in bounds)
+            return (Fraction(0) if power and power % 2 == 0 and bounds[0] < 0 < bounds[1] else ends[0]), ends[1]
         case Binary("+" | "-" | "*" | "/" as sign, left, right):
             first, second = _constant(left), _constant(right)
             if first is None or second is None or (sign == "/" and second[0] <= 0 <= second[1]):
