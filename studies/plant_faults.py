@@ -102,7 +102,7 @@ ENGINES = (
     Fault("growth/orders.py", "return max(value) if value and value[max(value)] > 0 else NEVER", "return min(value) if value else NEVER"),
     Fault("growth/powers.py", "raised(magnitude(argument), Fraction(1, 2))", "magnitude(argument)"),
     Fault("growth/powers.py", 'added(total, part) if function == "max" else', 'added(total, part) if function == "min" else'),
-    Fault("algebra/identities.py", "None if None in methods else max(filter(None, methods), key=METHODS.index)",
+    Fault("algebra/identities.py", "None if not methods or None in methods else max(filter(None, methods), key=METHODS.index)",
           "max(filter(None, methods), key=METHODS.index, default=None)"),
     Fault("algebra/identities.py", "if not reader.of(difference) <= allowed(comparison):", "if not reader.of(difference) & allowed(comparison):"),
     Fault("algebra/identities.py", 'comparison != "==" and signs <= allowed(comparison)', 'comparison != "==" and signs & allowed(comparison)'),

@@ -34,6 +34,7 @@ SHARE = 0.2  # of the budget, at most
 CLOCK = 8  # points between two looks at the time
 FILLS = ("zero", "one", "small", "positive", "parts", "small", "unit", "axis")
 BITS, ROOT_BITS = 128, 1024
+NOTHING = Finding("inconclusive", "undecided", "no point was found that satisfies the assumptions", engine="judge")
 NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:/[0-9]+)?")
 RAY = re.compile(r"(?:([0-9]+)\*)?t(?:\^([0-9]+))?|([0-9]+)")
 STEPS = (2**12, 2**24, 2**48)  # values of t along a ray
@@ -43,8 +44,10 @@ GROWS, STAYS = 1.4, 8.0  # factors between them: a logarithm doubles, a power of
 
 def agreed(claim: Claim, found: Finding) -> Finding:
     """The finding, if the judge agrees; otherwise inconclusive, with both sides of the disagreement."""
-    if found.verdict not in ("holds", "refuted") or not judged(claim, found):
+    if found.verdict not in ("holds", "refuted"):
         return found
+    if not judged(claim, found):
+        return found if _satisfied(claim) else NOTHING
     if not judge.same_definitions(claim):
         return _disagreement(claim, found, "it reads the definitions otherwise")
     if found.verdict == "refuted":
@@ -82,7 +85,7 @@ def _confirmed(claim: Claim, found: Finding) -> Finding:
             shown = judge.against(claim, sizes, values)
             detail = f"{' '.join(f'{k}={v}' for k, v in where)}{f': {shown}' if shown else ''}"
             return replace(found, detail=detail, witness=where, suggestions=())
-    if seen in ("unclear", "doubtful"):
+    if seen in ("unclear", "doubtful") or (seen == "close" and found.engine == "gaussian"):
         reason = f"the judge has no value at the counterexample of {found.engine}: {found.detail}"
         return Finding("inconclusive", "undecided", reason, engine="judge")
     return _disagreement(claim, found, f"{seen} at the engine's point")
@@ -102,6 +105,8 @@ def _survives(claim: Claim, found: Finding) -> Finding:
     """The proof, if the judge's own search finds points to speak of and nothing against it."""
     if isinstance(claim.relation, Bounded):
         against = _growing(claim)
+        if against is None and not _satisfied(claim):
+            return NOTHING
         return found if against is None else _disagreement(claim, found, f"the ratio grows along {against}")
     satisfied, undefined, doubtful = 0, 0, 0
     for sizes, values, seen in _rulings(claim):
@@ -111,11 +116,25 @@ def _survives(claim: Claim, found: Finding) -> Finding:
         undefined += seen == "undefined"
         doubtful += seen == "doubtful" and not doubtful and judge.may_satisfy(claim, sizes, values)
     if not satisfied and not doubtful:
-        reason = "undefined wherever it was tried" if undefined else "no point was found that satisfies the assumptions"
-        return Finding("inconclusive", "undecided", reason, engine="judge")
+        if not undefined:
+            return NOTHING
+        return Finding("inconclusive", "undecided", "undefined wherever it was tried", engine="judge")
     if undefined and "where" not in found.detail:
         return replace(found, detail=f"{found.detail}, where both sides are defined")
     return found
+
+
+def _satisfied(claim: Claim) -> bool:
+    """Whether the judge finds a point in every set at which the assumptions may be true."""
+    if not claim.assumptions and all(size.equation is None for size in claim.sizes):
+        return True
+    ends = time.process_time() + SHARE * claim.budget
+    for looked, (sizes, values) in enumerate(islice(blind.points(claim, claim.seed or 0), TRIES)):
+        if judge.satisfied(claim, sizes, values, BITS):
+            return True
+        if looked % CLOCK == 0 and time.process_time() > ends:
+            break
+    return False
 
 
 def _rulings(claim: Claim) -> Iterator[tuple[Mapping[str, int], Mapping[str, Any], str]]:

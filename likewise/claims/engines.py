@@ -33,6 +33,24 @@ def sampling(claim: Claim) -> Finding | None:
     return decide(claim)
 
 
+def bounding(claim: Claim) -> Finding | None:
+    """Decide expectations and probabilities by quadrature with rigorous bounds, at points."""
+    return _later("chance.bounds").decide(claim)
+
+
+def without_chance(claim: Claim) -> Finding | None:
+    """Decide the claim with every expectation replaced by its exact value, by all engines."""
+    exact = gaussian.exact(claim)
+    if exact is None:
+        return None
+    found = found_by_engines(exact.claim)
+    if found.verdict not in ("holds", "refuted"):
+        return None
+    if found.verdict == "holds":
+        return replace(found, engine="gaussian", detail=f"{found.detail}, {exact.method}", suggestions=())
+    return replace(found, engine="gaussian", suggestions=())
+
+
 def solving_soon(claim: Claim) -> Finding | None:
     """Prove by z3 what it sees at once, before a search takes its time."""
     return _z3().prove(claim)
@@ -227,7 +245,7 @@ SEARCHES: tuple[Engine, ...] = (
     searching,
 )
 IDENTITIES: tuple[Engine, ...] = (cited.decide, shapes.decide, *PROOFS, *SEARCHES)
-CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, sampling)
+CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, without_chance, bounding, sampling)
 AS_WRITTEN: tuple[Engine, ...] = (shapes.decide, residues.decide)  # these read functions that `spelled` replaces
 MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, confined.decide)  # of the user, where it is allowed
 

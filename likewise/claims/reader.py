@@ -365,6 +365,8 @@ class Slope:
     def raised(self, exponent: Entry) -> "Slope":
         """self^exponent."""
         power = self.scalars.power
+        if isinstance(exponent, Slope) and exponent.rate is None and isinstance(exponent.value, Fraction):
+            exponent = exponent.value  # a size, or a variable that stands still
         if not isinstance(exponent, Slope):
             value = power(self.value, exponent)
             if self.rate is None or not exponent:

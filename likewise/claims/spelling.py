@@ -10,7 +10,7 @@ this; it reads a claim as it was written.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations
@@ -105,7 +105,7 @@ def spelled(claim: Claim) -> Claim:
     """
     if not any(_needed(node) for node in _everything(claim)):
         return claim
-    speller = _Speller(_dims(claim), frozenset(size.name for size in claim.sizes))
+    speller = _Speller(_dims(claim), frozenset(size.name for size in claim.sizes), _reached(claim))
     relation = over(claim.relation, speller.spell)
     assumptions = tuple(over(chain, speller.spell) for chain in claim.assumptions)
     variables = tuple(replace(each, kind=over(each.kind, speller.spell)) for each in claim.variables)
@@ -121,6 +121,18 @@ def _everything(claim: Claim) -> list[Node]:
 
     for part in (claim.relation, *claim.assumptions, *(each.kind for each in claim.variables)):
         over(part, keep)
+    return found
+
+
+def _reached(claim: Claim) -> dict[str, frozenset[str]]:
+    """The random names whose law each name is part of."""
+    found: dict[str, frozenset[str]] = {}
+    for each in claim.variables:
+        parts: list[Node] = []
+        if each.random:
+            over(each.kind, lambda node, parts=parts: parts.append(node) or node)
+        for name in set().union(*map(names, parts)):
+            found[name] = found.get(name, frozenset()) | {each.name}
     return found
 
 
@@ -174,6 +186,7 @@ def _identity(spread: Node) -> Dims | None:
 class _Speller:
     dims: Mapping[str, Dims]
     sizes: frozenset[str]
+    reached: Mapping[str, frozenset[str]] = field(default_factory=dict)  # random names whose law a name is part of
 
     def spell(self, node: Node) -> Node:
         """The node, its parts first."""
@@ -232,6 +245,8 @@ class _Speller:
                 return Index(whole, tuple(map(self.spell, by.indices)))
             raise Undecided("the derivative of an array by an entry")
         assert isinstance(by, Name)
+        if self.reached.get(by.name, frozenset()) & names(body):
+            raise Undecided(f"the derivative by {by}, on which a law depends")
         try:
             return _Differential(self, by.name).of(body)
         except Unspelled:

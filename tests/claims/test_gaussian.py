@@ -243,11 +243,10 @@ def test_a_negative_variance_is_no_counterexample() -> None:
     ("text", "reason"),
     [
         ("given: x ~ N(0, 1)\nassert: E[sqrt(abs(x))] == 1", "no exact expectation of sqrt"),
-        ("given: w ~ N(0, I(D))\nassert: E[norm(w)] == sqrt(D)", "no exact expectation of sqrt"),
-        ("given: w ~ N(0, I(D))\nassert: E[exp(sqnorm(w))] == 1", "no exact expectation of exp"),
+        ("given: w ~ N(0, I(D))\nassert: E[exp(sqnorm(w))] == 1", "no closed form"),
         ("given: w ~ N(0, I(D))\nassert: E[sum(exp(w))] == D*exp(1/2)", "true for D=1, D=2, D=3, not proved"),
         ("given: v, w ~ N(0, 1)\nassert: P[v*w > 1] == 1/2", "no exact probability"),
-        ("given: x ~ U(0, 1)\nassert: E[log(x + 1)] == 1/2", "no exact expectation of log"),
+        ("given: x ~ U(0, 1)\nassert: E[log(x + 1)^2] == 1/2", "no exact expectation of log"),
         ("given: x ~ N(0, 1)\nassert: E[x^14] == 135135", "degree above 12"),
         ("given: m in R^D; w ~ N(m, 2)\nassert: E[sum(w)] == sum(m)", "needs a covariance matrix"),
         ("given: w ~ N(0, outer([1, 2], [1, 2]) - I(2))\nassert: E[w[1]] == 0", "covariance is not positive"),

@@ -78,6 +78,8 @@ def _atom(atom: Atom, values: Mapping[Atom, Ball], bits: int) -> Ball:
     if atom.kind == "power":
         return inner[0]
     if atom.kind == "function":
+        if atom.name not in FUNCTIONS:
+            raise Undecided(f"{atom.name} of what is not known")
         return FUNCTIONS[atom.name](*inner)
     raise Undecided(f"{atom.name} has no value")
 

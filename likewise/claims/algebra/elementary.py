@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
+from math import floor
 
 from likewise.claims.algebra.balls import sign
 from likewise.claims.algebra.exponomials import (
@@ -127,7 +128,27 @@ def erf(value: Scalar) -> Form:
     return of_atom(Atom("function", "erf", parts=((value * turned).key,))) * turned
 
 
-FUNCTIONS = {"log": log, "max": maximum, "erf": erf}
+def step(name: str, value: Scalar) -> Form:
+    """sign or floor: a number where the value is one, else an atom, which only expectations can take away again."""
+    value = form(value)
+    known = value.constant
+    if known is not None:
+        return form((known > 0) - (known < 0) if name == "sign" else floor(known))
+    try:
+        if name == "sign" and value.is_real:
+            return form(sign(value))
+    except Undecided:
+        pass
+    return of_atom(Atom("function", name, parts=(value.key,)))
+
+
+FUNCTIONS = {
+    "log": log,
+    "max": maximum,
+    "erf": erf,
+    "sign": lambda value: step("sign", value),
+    "floor": lambda value: step("floor", value),
+}
 
 
 def substitute(value: Form, values: Mapping[Atom, Scalar]) -> Form:

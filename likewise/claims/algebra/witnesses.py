@@ -55,6 +55,7 @@ class Search:
     witness: Witness | None = None
     tried: int = 0  # points at which every assumption holds and both sides are defined
     complete: bool = False  # whether that was every point
+    undefined: int = 0  # points at which a side is not defined
     reason: str = ""  # why some point could not be judged
 
 
@@ -70,6 +71,8 @@ def decide(claim: Claim) -> Finding | None:
     if found.witness:
         return refuted(asked, found.witness, is_proved)
     if found.complete and found.tried and not found.reason:
+        if found.undefined and "==" in asked.chain.comparisons:
+            return None  # one side alone may be undefined there, which the search of the judge sees
         cases = f"all {found.tried} cases" if asked.variables else _shown(asked)
         return Finding("holds", "proved", cases, engine="witness")
     if not found.tried:
@@ -134,6 +137,7 @@ def _judged(
         seen = judge(at)
         found.tried += 1
     except (ArithmeticError, IndexError):
+        found.undefined += 1
         return None  # undefined here
     except Undecided as reason:
         found.reason = found.reason or str(reason)

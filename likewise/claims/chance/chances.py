@@ -1,20 +1,20 @@
 """E and Var inside expressions, exactly: for every size at once, or on coordinates at given lengths."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
-from typing import Protocol
+from typing import Any, Protocol
 
 from likewise.claims import arrays
 from likewise.claims.algebra import invariants
-from likewise.claims.algebra.coordinates import COMPARISONS, Coordinates, plain, sign
-from likewise.claims.algebra.elementary import maximum, sqrt, substitute
+from likewise.claims.algebra.coordinates import COMPARISONS, EXACT, Coordinates, plain, sign
+from likewise.claims.algebra.elementary import maximum, sqrt, step, substitute
 from likewise.claims.algebra.exponomials import IMAGINARY, Atom, Form, exp, form, of_atom, of_key
 from likewise.claims.algebra.invariants import Invariants, Value, Vector, named, number
 from likewise.claims.algebra.printing import text
 from likewise.claims.arrays import Array
-from likewise.claims.chance import pieces
+from likewise.claims.chance import pieces, special
 from likewise.claims.chance.moments import Bent, Coin, ExponentialNumber, Normals, Sign, UniformNumber, touches
 from likewise.claims.chance.wick import NormalVector
 from likewise.claims.language.tree import Binary, Call, Chain, Join, Moment, Negative, Node, Probability
@@ -40,6 +40,15 @@ class Laws:
 
     def expected(self, value: Form) -> Form:
         """E over everything random: of what has kinks piece by piece, of everything else by moments."""
+        try:
+            return self._mean(value)
+        except Undecided:
+            found = self._otherwise(value)
+            if found is None:
+                raise
+            return found
+
+    def _mean(self, value: Form) -> Form:
         bent = {term: c for term, c in value.terms.items() if self._bends(Form({term: c}))}
         smooth = Form({term: c for term, c in value.terms.items() if term not in bent})
         try:
@@ -53,7 +62,9 @@ class Laws:
     def _bends(self, value: Form) -> bool:
         wide = self._wide
         return any(
-            touches(atom, wide) and atom.name == "max" and atom.parts for powers, _ in value.terms for atom, _ in powers
+            touches(atom, wide) and atom.name in pieces.BENT and atom.parts
+            for powers, _ in value.terms
+            for atom, _ in powers
         )
 
     @property
@@ -82,6 +93,70 @@ class Laws:
         if reasons or any(touches(atom, wide) for atom in value.atoms()):
             raise Undecided(reasons[0] if reasons else f"no exact expectation of {text(value)}")
         return self._by_moments(value)
+
+    def _otherwise(self, value: Form) -> Form | None:
+        """E by the closed forms of `special`, term by term; or of an odd function under even laws."""
+        total = form(0)
+        try:
+            for term, coefficient in value.terms.items():
+                each = Form({term: coefficient})
+                try:
+                    total = total + self._mean(each)
+                except Undecided:
+                    found = self._special(each)
+                    if found is None:
+                        raise
+                    total = total + found
+        except Undecided:
+            return self._by_symmetry(value)
+        return total
+
+    def _numbers(self, kind: type) -> list[Any]:
+        return [law for laws in self.of.values() for law in laws if isinstance(law, kind)]
+
+    def _special(self, term: Form) -> Form | None:
+        """E of one term with a root, a logarithm or a quotient of uniform numbers, a length, or a race."""
+        for law in self._numbers(UniformNumber):
+            inside = [a for powers, _ in term.terms for a, e in powers if law.atom in of_atom(a).atoms()
+                      and (a != law.atom or e < 0 or Fraction(e).denominator > 1)]  # fmt: skip
+            if inside:
+                return self.expected(special.uniform_mean(term, law))
+        [((powers, exponent), coefficient)] = term.terms.items()
+        names = frozenset(self.of)
+        random = [(atom, e) for atom, e in powers if touches(atom, names)]
+        if len(random) != 1 or any(touches(atom, names) for atom in of_key(exponent).atoms()):
+            return None
+        ((atom, e),) = random
+        others = Form({(tuple(pair for pair in powers if pair[0] != atom), exponent): coefficient})
+        if atom.kind == "power" and Fraction(2 * e).denominator == 1:
+            found = special.radial(of_key(atom.parts[0]), self._numbers(Normals))
+            if found is not None and not found[1].terms and self.is_positive(found[0] * found[3]):
+                factor, _, atoms, variance = found
+                n, twice = len(atoms), int(2 * e)
+                return others * (factor * variance * 2) ** e * special.gamma_ratio(n, twice)
+        if atom.name == "max" and len(atom.parts) == 2 and e == 1:
+            a, b = map(of_key, atom.parts)
+            run = special.race(a - b, self._numbers(ExponentialNumber), self.is_positive)
+            if run is not None:
+                return others * (run[1] + self.expected(b))
+        return None
+
+    def _by_symmetry(self, value: Form) -> Form | None:
+        """E of f where (f(x) + f(-x))/2 is one number, the laws are even, and f grows no faster than a polynomial."""
+        flipped: dict[Atom, Form] = {}
+        for laws in self.of.values():
+            for law in laws:
+                if isinstance(law, Normals) and not any(mean.terms for mean in law.means):
+                    flipped |= {atom: -of_atom(atom) for atom in law.atoms}
+                elif isinstance(law, Sign) or (isinstance(law, UniformNumber) and not (law.lowest + law.highest).terms):
+                    flipped[law.atom] = -of_atom(law.atom)
+        used = {atom for atom in value.atoms() if touches(atom, frozenset(self.of)) and not atom.parts}
+        if not used or not used <= flipped.keys():
+            return None
+        if not all(special.grows_slowly(term, frozenset(used)) for term in value.terms):
+            return None
+        self.methods.add("moments")
+        return special.even_part(value, {atom: flipped[atom] for atom in used})
 
     def _positive_part(self, value: Form) -> Form | None:
         """E of a power of max(a, b), where a - b is linear in normal numbers."""
@@ -153,7 +228,7 @@ class Laws:
 
     def probability(self, links: list[pieces.Link]) -> Form:
         """P that all comparisons with 0 are true."""
-        links = list(_unfolded(links))
+        links = [(self._scaled(value), how) for value, how in _unfolded(links)]
         discrete = [
             law
             for name, laws in self.of.items()
@@ -175,6 +250,21 @@ class Laws:
                 values[law.atom] = up if isinstance(law, Coin) or up else -1
             total = total + weight * self._continuous([(substitute(value, values), how) for value, how in links])
         return total
+
+    def _scaled(self, value: Form) -> Form:
+        """The form without a factor that is surely above 0: t*u - t/2 is u - 1/2 where t > 0."""
+        for law in self._numbers(UniformNumber):
+            if law.atom in value.atoms():
+                try:
+                    slope, rest = pieces.linear(value, law.atom)
+                except Undecided:
+                    continue
+                ratio = next((rest.terms.get(term, Fraction(0)) / c for term, c in slope.terms.items()), Fraction(0))
+                if (rest - slope * ratio).terms or slope.constant is not None:
+                    continue
+                if self.is_positive(slope) or self.is_positive(-slope):
+                    return (of_atom(law.atom) + ratio) * (1 if self.is_positive(slope) else -1)
+        return value
 
     def _continuous(self, links: list[pieces.Link]) -> Form:
         """The product over groups of comparisons that share no random name."""
@@ -248,6 +338,9 @@ class Laws:
                 raise Undecided("a variance that may be 0")
             return pieces.tail_of_normal(mean, variance)
         laws = [law for name in self.of for law in self.of[name] if getattr(law, "atom", None) in value.atoms()]
+        found = self._special_above(value)
+        if found is not None:
+            return found
         if laws and all(isinstance(law, UniformNumber) for law in laws):
             sides = [(law.atom, law.lowest, law.highest) for law in laws if isinstance(law, UniformNumber)]
             return pieces.box_probability(value, sides)
@@ -258,9 +351,53 @@ class Laws:
             return beyond if sign(slope) > 0 else 1 - beyond
         raise Undecided("no exact probability of such an event")
 
+    def _special_above(self, value: Form) -> Form | None:
+        """P[value > 0] of a product, of squares, of a race of waiting times."""
+        run = special.race(value, self._numbers(ExponentialNumber), self.is_positive)
+        if run is not None:
+            return run[0]
+        ball = special.radial(value, self._numbers(Normals))
+        if ball is not None and self.is_positive(ball[3]):
+            factor, rest, atoms, variance = ball
+            squared = -rest / factor
+            if sign(squared) <= 0:
+                return form(int(sign(factor) > 0))
+            within = special.inside_ball(squared, len(atoms), variance)
+            return within if sign(factor) < 0 else 1 - within
+        box = special.product_of_uniforms(value, self._numbers(UniformNumber))
+        if box is not None:
+            factor, rest, n = box
+            below = special.below_product(-rest / factor, n)
+            return below if sign(factor) < 0 else 1 - below
+        atoms = frozenset(a for a in value.atoms() if a.kind == "variable" and a.name in self.of)
+        product_ = special.factors_of(value, atoms)
+        if product_ is None or not all(self._alone(atom) for atom, _ in product_):
+            return None
+        [((powers, exponent), coefficient)] = value.terms.items()
+        rest = Form({(tuple(pair for pair in powers if pair[0] not in atoms), exponent): coefficient})
+        if not rest.is_real:
+            return None
+        lead: Form | int = sign(rest)
+        for atom, e in product_:
+            above = self._of_group([(of_atom(atom), ">")])
+            lead = (2 * above - 1) * lead if e % 2 else lead
+        return form(1 + lead) * Fraction(1, 2)
+
+    def _alone(self, atom: Atom) -> bool:
+        """Whether a number has a density and depends on no other."""
+        for law in self.of[atom.name]:
+            if isinstance(law, Normals) and atom in law.atoms:
+                return _diagonal(law)
+            if getattr(law, "atom", None) == atom:
+                return isinstance(law, UniformNumber | ExponentialNumber)
+        return False
+
     def _by_moments(self, value: Form) -> Form:
         """E by the moments of each law."""
         self._exists(value)
+        for term, coefficient in list(value.terms.items()):
+            if self._steep(of_key(term[1])) is not None:
+                value = value - Form({term: coefficient}) + self._flattened(Form({term: coefficient}))
         for name, laws in self.of.items():
             if not any(touches(atom, frozenset({name})) for atom in value.atoms()):
                 continue
@@ -270,6 +407,38 @@ class Laws:
                 value = law.expected(value)
         return value
 
+    def _steep(self, exponent: Form) -> tuple[Atom, Form, Form] | None:
+        """A normal number that stands in an exponent squared, or beside another random one: its mean and variance."""
+        wide = self._wide
+        for powers, _ in exponent.terms:
+            mine = [(atom, e) for atom, e in powers if touches(atom, wide)]
+            if sum(abs(e) for _, e in mine) < 2:
+                continue
+            for atom, _ in mine:
+                for law in self.of.get(atom.name, ()):
+                    if isinstance(law, Normals) and atom in law.atoms and _diagonal(law):
+                        place = list(law.atoms).index(atom)
+                        return atom, law.means[place], law.covariance[place][place]
+        return None
+
+    def _flattened(self, term: Form) -> Form:
+        """E over the normal numbers that stand squared in an exponent."""
+        total, waiting = form(0), [term]
+        while waiting:
+            each = waiting.pop()
+            [((powers, exponent), _)] = each.terms.items()
+            steep = self._steep(of_key(exponent))
+            if steep is None:
+                total = total + each
+                continue
+            atom, mean, variance = steep
+            factor, mean, variance = special.without_square(each, atom, mean, variance, self.is_positive)
+            n = dict(powers).get(atom, 0)
+            moment = Normals([atom], [mean], [[variance]]).expected(of_atom(atom, n)) if n else form(1)
+            waiting += [Form({key: c}) for key, c in (factor * moment).terms.items()]
+        self.methods.add(METHODS[2])
+        return total
+
     def _exists(self, value: Form) -> None:
         """Refuses what one law would average to 0 although another has no mean of it: E[x/y], E[z*exp(x*y)]."""
         wide = self._wide
@@ -277,11 +446,33 @@ class Laws:
             for atom, e in powers:
                 if touches(atom, wide) and (atom.parts or e < 0 or Fraction(e).denominator > 1):
                     raise Undecided(f"no exact expectation of {text(of_atom(atom, e))}")
+            if self._normal_squares(of_key(exponent)):
+                self._flattened(Form({((), exponent): Fraction(1)}))  # or there is no mean
+                continue
             for inner, deeper in of_key(exponent).terms:
                 if sum(abs(e) * _times(atom, wide) for atom, e in inner) > 1 or any(
                     touches(atom, wide) for atom in of_key(deeper).atoms()
                 ):
                     raise Undecided(f"no exact expectation of exp({text(of_key(exponent))})")
+
+    def _normal_squares(self, exponent: Form) -> bool:
+        """Whether an exponent is real and of degree 2 in independent normal numbers, and of nothing else random."""
+        wide, names, degree = self._wide, frozenset(self.of), Fraction(0)
+        for powers, deeper in exponent.terms:
+            if any(touches(atom, names) for atom in of_key(deeper).atoms()) or IMAGINARY in dict(powers):
+                return False
+            mine = [(atom, e) for atom, e in powers if touches(atom, names)]
+            if any(atom.parts or Fraction(e).denominator > 1 or e < 0 for atom, e in mine):
+                return False
+            wide_ones = [atom for atom, _ in mine if touches(atom, wide)]
+            if not all(map(self._independent_normal, wide_ones)) or (wide_ones and len(mine) > len(wide_ones)):
+                return False
+            degree = max(degree, sum((Fraction(e) for _, e in mine), Fraction(0)))
+        return degree == 2
+
+    def _independent_normal(self, atom: Atom) -> bool:
+        laws = self.of.get(atom.name, ()) if atom.kind == "variable" else ()
+        return any(isinstance(law, Normals) and atom in law.atoms and _diagonal(law) for law in laws)
 
     def variance(self, value: Form) -> Form:
         """Var X = E X^2 - (E X)^2."""
@@ -427,15 +618,33 @@ class AtLengths(Coordinates):
         match node:
             case Moment(kind, body):
                 average = self.laws.expected if kind == "E" else self.laws.variance
-                return self.evaluate(body).map(lambda entry: plain(average(form(entry))))
+                return self._stepping().evaluate(body).map(lambda entry: _settled(average(form(entry))))
             case Probability(event):
-                return arrays.scalar(self._probability(event))
+                return arrays.scalar(_settled(form(self._stepping()._probability(event))))
         return super().evaluate(node)
+
+    def _stepping(self) -> "AtLengths":
+        """The same, where sign and floor of random numbers are atoms."""
+        return replace(self, scalars=STEPPING)
 
     def _probability(self, event: Chain) -> Fraction | Form:
         """P of an event, of numbers."""
         terms = [form(self.evaluate(term).scalar) for term in event.terms]
         return plain(self.laws.probability(_links(event, terms)))
+
+
+def _stepped(name: str) -> Callable[[Fraction | Form], Fraction | Form]:
+    return lambda value: plain(step(name, value))
+
+
+STEPPING = replace(EXACT, elementwise={**EXACT.elementwise, **{name: _stepped(name) for name in ("sign", "floor")}})
+
+
+def _settled(value: Form) -> Fraction | Form:
+    """An expectation, in which no jump may be left."""
+    if any(atom.kind == "function" and atom.name in ("sign", "floor") for atom in value.atoms()):
+        raise Undecided("a sign or a floor that is not known")
+    return plain(value)
 
 
 def _links(event: Chain, terms: list[Form]) -> list[pieces.Link]:

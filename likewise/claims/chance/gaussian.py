@@ -42,6 +42,7 @@ from likewise.claims.language.tree import (
     Call,
     Chain,
     Join,
+    Matrix,
     Moment,
     Name,
     Negative,
@@ -77,6 +78,23 @@ def decide(claim: Claim) -> Finding | None:
                 raise
             return found
     return _settled(claim, exact)
+
+
+def exact(claim: Claim) -> "Exact | None":
+    """The claim without chance, where every expectation has an exact value; None else."""
+    stated = [node for part in (claim.relation, *claim.assumptions) for node in nodes(part)]
+    if not isinstance(claim.relation, Compares) or claim.program or not any(map(_chance, stated)):
+        return None
+    given = {size.name: int(n) for size in claim.sizes if (n := _given(claim, size.name)) is not None}
+    ways: list[Callable[[], Exact]] = [lambda: _for_every_size(claim)]
+    if all(size.equation is not None or size.name in given for size in claim.sizes):
+        ways.append(lambda: _at(claim, given))
+    for way in ways:
+        with suppress(Undecided, ArithmeticError, IndexError):
+            found = way()
+            if not impossible(found.claim):
+                return replace(found, claim=replace(found.claim, budget=claim.budget))
+    return None
 
 
 def _at_points(claim: Claim) -> Finding | None:
@@ -161,6 +179,9 @@ def _positive(claim: Claim, value: Callable[[Node], Form]) -> tuple[Form, ...]:
     """What the assumptions say is above 0."""
     found = []
     for left, comparison, right in comparisons(claim.assumptions):
+        if comparison == "!=" or (comparison == ">" and not isinstance(right, Number)):
+            with suppress(Undecided, ArithmeticError, IndexError):
+                found.append(value(Binary("-", left, right)) ** (2 if comparison == "!=" else 1))
         above = isinstance(right, Number) and (right.value > 0 or (right.value == 0 and comparison == ">"))
         if above and comparison in (">", ">=", "=="):
             with suppress(Undecided, ArithmeticError, IndexError):
@@ -301,8 +322,12 @@ def _at(claim: Claim, lengths: dict[str, int]) -> Exact:
 def _array_node(array: Array) -> Node:
     if not array.shape:
         return node_of(form(array.scalar))
-    if len(array.shape) > 1:
-        raise Undecided("the expectation of a matrix")
+    if len(array.shape) > 2 or array.line:
+        raise Undecided("the expectation of a tensor")
+    if len(array.shape) == 2:
+        n = array.shape[1]
+        rows = [array.entries[i : i + n] for i in range(0, len(array.entries), n)]
+        return Matrix(tuple(Join(tuple(node_of(form(entry)) for entry in row)) for row in rows))
     return Join(tuple(node_of(form(entry)) for entry in array.entries))
 
 
@@ -381,6 +406,10 @@ def laws_on_coordinates(each: Variable, at: Coordinates) -> tuple[Array, tuple[L
         symbols = _symbols(each.name, ends.shape)
         pairs = zip(_atoms(symbols), ends.entries, strict=True)
         spans = [doubtful(highest - lowest) for lowest, highest in ends.entries]
+        if any(end.constant is None for both in ends.entries for end in both):  # low + (high - low)*u
+            law = tuple(UniformNumber(atom, form(0), form(1)) for atom in _atoms(symbols))
+            moved = [low + (high - low) * form(u) for u, (low, high) in zip(symbols.entries, ends.entries, strict=True)]
+            return replace(symbols, entries=tuple(moved)), law, [span for span in spans if span]
         return symbols, tuple(UniformNumber(atom, *pair) for atom, pair in pairs), [span for span in spans if span]
     assert isinstance(each.kind, Normal)
     mean, spread = at.evaluate(each.kind.mean), at.evaluate(each.kind.spread)

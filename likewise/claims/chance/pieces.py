@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, product
-from math import factorial
+from math import ceil, factorial, floor
 
 from likewise.claims.algebra.balls import enclose, sign
 from likewise.claims.algebra.elementary import erf, log, maximum, sqrt, substitute
@@ -19,6 +19,7 @@ from likewise.claims.language.tree import Comparison
 from likewise.claims.verdict import Undecided
 
 CUTS = 40
+BENT = ("max", "sign", "floor")
 CORNERS = 10  # numbers of a box
 End = Form | None  # None: the line goes on for ever
 Link = tuple[Form, Comparison]  # how a form compares with 0
@@ -143,9 +144,9 @@ def _normal_moment(n: int, mean: Form, variance: Form, low: End, high: End) -> F
 
 
 def bends(value: Form, atom: Atom) -> list[Atom]:
-    """The max(...) of a form that depend on a number."""
+    """The max(...), sign(...) and floor(...) of a form that depend on a number."""
     return [
-        each for each in sorted(value.atoms()) if each.name == "max" and each.kind == "function" and _inside(each, atom)
+        each for each in sorted(value.atoms()) if each.name in BENT and each.kind == "function" and _inside(each, atom)
     ]
 
 
@@ -167,16 +168,30 @@ def linear(value: Form, atom: Atom) -> tuple[Form, Form]:
 
 def expected(value: Form, law: Density) -> Form:
     """E of a form with kinks in one number."""
-    cuts = [cut for bend in bends(value, law.atom) for cut in _crossings(bend, law.atom)]
+    cuts = [cut for bend in bends(value, law.atom) for cut in _crossings(bend, law)]
     total = form(0)
     for low, high, inner in _cells(cuts, law):
         total = total + law.mean(_settled(value, law.atom, inner), low, high)
     return total
 
 
-def _crossings(bend: Atom, atom: Atom) -> Iterator[Form]:
-    """Where two parts of a max are equal."""
-    lines = [linear(of_key(part), atom) for part in bend.parts]
+def _crossings(bend: Atom, law: Density) -> Iterator[Form]:
+    """Where two parts of a max are equal, or a sign or a floor jumps."""
+    lines = [linear(of_key(part), law.atom) for part in bend.parts]
+    if bend.name in ("sign", "floor"):
+        ((slope, start),) = lines
+        if not sign(slope):
+            return
+        levels = [0]
+        if bend.name == "floor":
+            if law.lowest is None or law.highest is None:
+                raise Undecided("floor of what has no bounds")
+            ends = sorted(_near(slope * end + start) for end in (law.lowest, law.highest))
+            levels = list(range(floor(ends[0]) - 1, ceil(ends[1]) + 2))
+            if len(levels) > CUTS:
+                raise Undecided("too many pieces")
+        yield from ((level - start) / slope for level in levels)
+        return
     for i, (a, b) in enumerate(lines):
         for c, d in lines[:i]:
             if sign(a - c):
@@ -189,6 +204,15 @@ def _settled(value: Form, atom: Atom, inner: Form) -> Form:
     for bend in bends(value, atom):
         parts = [of_key(part) for part in bend.parts]
         heights = [substitute(part, {atom: inner}) for part in parts]
+        if bend.name == "sign":
+            chosen[bend] = form(sign(heights[0]))
+            continue
+        if bend.name == "floor":
+            level = floor(_near(heights[0]))
+            if sign(heights[0] - level) <= 0 or sign(level + 1 - heights[0]) <= 0:
+                raise Undecided("a floor that is not known")
+            chosen[bend] = form(level)
+            continue
         best = 0
         for place in range(1, len(parts)):
             best = place if sign(heights[place] - heights[best]) > 0 else best
@@ -238,7 +262,7 @@ def probability(links: Sequence[Link], law: Density) -> Form:
     """P that all comparisons are true, of one number: every sign change of a side is found first."""
     cuts: list[Form] = []
     for value, _ in links:
-        kinks = [cut for bend in bends(value, law.atom) for cut in _crossings(bend, law.atom)]
+        kinks = [cut for bend in bends(value, law.atom) for cut in _crossings(bend, law)]
         cuts += kinks
         for _, _, inner in _cells(kinks, law):
             cuts += _roots(_settled(value, law.atom, inner), law.atom)

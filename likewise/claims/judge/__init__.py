@@ -17,7 +17,7 @@ claim is worth there:
 from likewise.claims.judge.definitions import same_definitions
 from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, ball, rational
 from likewise.claims.judge.point import Point, Value, boxed
-from likewise.claims.judge.ruling import LARGEST, against, complete, may_satisfy, place, ratio, rule
+from likewise.claims.judge.ruling import LARGEST, against, complete, may_satisfy, place, ratio, rule, satisfied
 
 __all__ = [
     "LARGEST",
@@ -38,4 +38,5 @@ __all__ = [
     "rational",
     "rule",
     "same_definitions",
+    "satisfied",
 ]

@@ -15,7 +15,19 @@ from likewise.claims.judge.numbers import ELEMENTWISE, Misfit, Outside, Scalar, 
 from likewise.claims.judge.point import Point, Value, boxed, each
 from likewise.claims.judge.slopes import derivative
 from likewise.claims.language.claim import Bernoulli, Exponential, Normal, Rademacher, Uniform, Variable
-from likewise.claims.language.tree import Binary, Call, Chain, Index, Moment, Name, Node, Number, Probability, names
+from likewise.claims.language.tree import (
+    Binary,
+    Call,
+    Chain,
+    Index,
+    Moment,
+    Name,
+    Negative,
+    Node,
+    Number,
+    Probability,
+    names,
+)
 
 SIGNS = 10  # that are tried one by one
 
@@ -31,8 +43,18 @@ class RandomPoint(Point):
             case Probability(event):
                 return _probability(self, event)
             case Call("grad", (body, Name() | Index() as by)) if isinstance(body, Node):
+                reached = {each.name for each in self.claim.variables if each.random and names(by) & _parts(each)}
+                if reached & names(body):
+                    raise Unclear("a derivative by a part of a law")
                 return derivative(self, body, by)
         return super().value(node)
+
+
+def _parts(variable: Variable) -> set[str]:
+    """The names in a law."""
+    kind: Any = variable.kind
+    fields = [getattr(kind, slot) for slot in kind.__slots__]
+    return set().union(*(names(part) for part in fields if isinstance(part, Node)))
 
 
 def _moment(point: Point, kind: str, body: Node) -> Value:
@@ -65,6 +87,13 @@ def _averaged(point: Point, body: Node, used: list[Variable]) -> Value:
         found = replace(point, drawn={**(point.drawn or {}), **drawn}).value(body)
         return each(lambda entry: entry.mean(laws) if isinstance(entry, Wave) else entry, found)
     except Unclear:
+        if point.drawn is None and not any(map(_discrete, used)):
+            try:
+                alone = _by_parts(point, body, used)
+            except Unclear:
+                alone = None
+            if alone is not None:
+                return Value(boxed(alone))
         if 2 <= len(laws) <= 3 and set(laws.values()) == {"uniform"}:
             return measures.box_mean(point, body, len(laws), _realiser(point, used))
         if len(laws) != 1 or "sign" in laws.values():
@@ -120,12 +149,100 @@ def _chance(point: Point, event: Chain, used: list[Variable]) -> Scalar:
                 raise Misfit("an event compares numbers")
             left, right = (Wave.of(side.reshape(-1)[0]) for side in sides)
             upward = event.comparisons[0] in (">", ">=")
-            found = measures.linear_probability(left - right if upward else right - left, laws)
+            wave = left - right if upward else right - left
+            found = measures.linear_probability(wave, laws)
+            found = measures.curved_probability(wave, laws) if found is None else found
             if found is not None:
                 return found
         except Unclear:
             pass
+        found = _of_product(point, event, used)
+        if found is not None:
+            return found
     return measures.box_probability(point, event, list(laws.values()), _realiser(point, used))
+
+
+def _of_product(point: Point, event: Chain, used: list[Variable]) -> Scalar | None:
+    """P[f*g > 0] of independent f and g by the chances of their signs; None for another event."""
+    product_, zero = event.terms
+    comparison = event.comparisons[0]
+    if not (isinstance(product_, Binary) and product_.operator == "*" and zero == Number(Fraction(0))):
+        return None
+    random = {variable.name for variable in used}
+    parts = [product_.left, product_.right]
+    if names(parts[0]) & names(parts[1]) & random or any(not names(part) & random for part in parts):
+        return None
+    chances = []
+    for part in parts:
+        mine = [variable for variable in used if variable.name in names(part)]
+        chances.append([_chance(point, Chain((part, zero), (how,)), mine) for how in (">", "<")])
+    (a, b), (c, d) = chances
+    above, below = a * c + b * d, a * d + b * c
+    return {">": above, "<": below, ">=": 1 - below, "<=": 1 - above}[comparison]
+
+
+def _by_parts(point: Point, body: Node, used: list[Variable]) -> Scalar | None:
+    """E of sums, factors that are not random, and maxima, parts above 0 and lengths of normal or waiting numbers."""
+    random = {variable.name for variable in used}
+    match body:
+        case Negative(operand):
+            found = _part(point, operand)
+            return None if found is None else -found
+        case Binary("+" | "-" as how, left, right):
+            sides = [_part(point, side) for side in (left, right)]
+            if sides[0] is None or sides[1] is None:
+                return None
+            return sides[0] + sides[1] if how == "+" else sides[0] - sides[1]
+        case Binary("*", left, right) if not (names(left) & random and names(right) & random):
+            factor, rest = (right, left) if names(left) & random else (left, right)
+            found, value = _part(point, rest), point.value(factor).array
+            return None if found is None or value.size != 1 else found * value.reshape(-1)[0]
+        case Call("max" | "min" as how, (left, right)) if isinstance(left, Node) and isinstance(right, Node):
+            gap = Binary("-", left, right) if how == "max" else Binary("-", right, left)
+            sides = [_part(point, right), _above_zero(point, gap, used)]
+            if sides[0] is None or sides[1] is None:
+                return None
+            return sides[0] + sides[1] if how == "max" else sides[0] - sides[1]
+        case Call("relu", (operand,)) if isinstance(operand, Node):
+            return _above_zero(point, operand, used)
+        case Call("abs", (operand,)) if isinstance(operand, Node):
+            sides = [_above_zero(point, side, used) for side in (operand, Negative(operand))]
+            return None if sides[0] is None or sides[1] is None else sides[0] + sides[1]
+        case Call("norm", (operand,)) if isinstance(operand, Node):
+            laws, wave = _wave_of(point, Call("sqnorm", (operand,)), used)
+            return measures.length_mean(wave, laws)
+        case Call("max" | "min" as how, (Name(name),)) if name in random:
+            laws, waves = _waves_of(point, name, used)
+            if len(waves) == 2:
+                gap = waves[0] - waves[1] if how == "max" else waves[1] - waves[0]
+                rise, rest = measures.positive_mean(gap, laws), Wave.of(waves[1]).mean(laws)
+                return None if rise is None else rest + rise if how == "max" else rest - rise
+    return None
+
+
+def _part(point: Point, node: Node) -> Scalar | None:
+    found = _moment(point, "E", node).array
+    return found.reshape(-1)[0] if found.size == 1 else None
+
+
+def _waves_of(point: Point, name: str, used: list[Variable]) -> tuple[dict[Any, str], list[Wave]]:
+    laws: dict[Any, str] = {}
+    drawn = {variable.name: _waves(point, variable, laws) for variable in used}
+    return laws, [Wave.of(entry) for entry in drawn[name].array.reshape(-1)]
+
+
+def _wave_of(point: Point, node: Node, used: list[Variable]) -> tuple[dict[Any, str], Wave]:
+    laws: dict[Any, str] = {}
+    drawn = {variable.name: _waves(point, variable, laws) for variable in used}
+    value = replace(point, drawn={**(point.drawn or {}), **drawn}).value(node).array
+    if value.size != 1:
+        raise Unclear("an array")
+    return laws, Wave.of(value.reshape(-1)[0])
+
+
+def _above_zero(point: Point, node: Node, used: list[Variable]) -> Scalar | None:
+    laws, wave = _wave_of(point, node, used)
+    return measures.positive_mean(wave, laws)
 
 
 def _cases(point: Point, used: list[Variable]) -> list[tuple[Scalar, Point]]:

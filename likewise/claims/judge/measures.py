@@ -20,6 +20,7 @@ from likewise.claims.judge.point import Point, Value, boxed, each
 from likewise.claims.language.tree import Binary, Call, Chain, Name, Negative, Node, Number, names
 
 BOXES = 1_200
+EVALUATIONS = 3_000  # of an integrand
 LINEAR = 8  # uniform draws of a linear event
 FAR = 1_024  # beyond it a normal draw has a chance of exp(-2^19)
 CUT = {"normal": 24, "exponential": 300}  # where quadrature ends
@@ -85,6 +86,10 @@ def linear_probability(wave: Wave, laws: Laws) -> Scalar | None:
         for c in slopes.values():
             total = total / c
         return total / factorial(n)
+    if kinds == {"exponential"} and len(slopes) == 2 and isinstance(constant, fmpq) and constant == 0:
+        up, down = sorted(slopes.values(), key=lambda c: sign(c) or 0, reverse=True)
+        if sign(up) == 1 and sign(down) == -1:
+            return up / (up - down)  # of two waiting times the one that is slower by this much
     if kinds == {"exponential"} and len(slopes) == 1:
         (c,) = slopes.values()
         cut, side = -constant / c, sign(c)
@@ -93,6 +98,97 @@ def linear_probability(wave: Wave, laws: Laws) -> Scalar | None:
         beyond = fmpq(1) if sign(cut) != 1 else (-ball(cut)).exp()
         return beyond if side > 0 else 1 - beyond
     return None
+
+
+def curved_probability(wave: Wave, laws: Laws) -> Scalar | None:
+    """P[wave > 0] of k*(z_1^2 + ... + z_n^2) + c of normal draws and k*z_1*...*z_n + c of uniform ones; else None."""
+    constant: Scalar = fmpq(0)
+    terms: list[tuple[Scalar, dict]] = []
+    for c, powers, steep in _not_zero(wave):
+        if steep:
+            return None
+        if powers:
+            terms.append((c, powers))
+        else:
+            constant = constant + c
+    if not terms or sign(terms[0][0]) not in (1, -1):
+        return None
+    factor = terms[0][0] if len(terms) == 1 else _hull([c for c, _ in terms])
+    if sign(factor) not in (1, -1):
+        return None
+    positive = sign(factor) == 1
+    cut = -constant / factor
+    if sign(cut) is None:
+        return None
+    kinds = {laws[z] for _, powers in terms for z in powers}
+    if kinds == {"normal"}:  # the chance falls with every factor, so that of their hull contains it
+        if any([*powers.values()] != [2] for _, powers in terms):
+            return None
+        half = arb(len(terms)) / 2
+        inside = fmpq(0) if sign(cut) != 1 else (ball(cut) / 2).gamma_lower(half, 1)
+        return 1 - inside if positive else inside
+    if kinds == {"uniform"} and len(terms) == 1 and {*terms[0][1].values()} == {1}:
+        side = sign(1 - cut)
+        if side is None:
+            return None
+        inside = fmpq(0) if sign(cut) != 1 else fmpq(1)
+        if sign(cut) == 1 and side == 1:
+            fall = -ball(cut).log()
+            inside = ball(cut) * sum((fall**k / factorial(k) for k in range(len(terms[0][1]))), arb(0))
+        return 1 - inside if positive else inside
+    return None
+
+
+def _not_zero(wave: Wave) -> list[tuple[Scalar, dict, dict]]:
+    return [term for term in wave.terms if not (isinstance(term[0], fmpq | arb) and term[0] == 0)]
+
+
+def _hull(values: list[Scalar]) -> arb:
+    """The smallest ball around all of them."""
+    found = ball(values[0])
+    for value in values[1:]:
+        found = found.union(ball(value))
+    return found
+
+
+def positive_mean(wave: Wave, laws: Laws) -> Scalar | None:
+    """E[max(wave, 0)] of a wave that is linear in normal draws, or in two exponential ones without a constant."""
+    constant: Scalar = fmpq(0)
+    slopes: dict[Draw, Scalar] = {}
+    for c, powers, steep in _not_zero(wave):
+        if steep or sum(powers.values()) > 1:
+            return None
+        if powers:
+            (z,) = powers
+            slopes[z] = slopes.get(z, fmpq(0)) + c
+        else:
+            constant = constant + c
+    kinds = {laws[z] for z in slopes}
+    if kinds == {"normal"}:
+        spread = ball(sum((c * c for c in slopes.values()), fmpq(0))).sqrt()
+        if not spread > 0:
+            return None
+        m = ball(constant)
+        below_ = (-m / (spread * arb(2).sqrt())).erfc() / 2
+        return m * below_ + spread * (-((m / spread) ** 2) / 2).exp() / (2 * arb.pi()).sqrt()
+    if kinds == {"exponential"} and len(slopes) == 2 and isinstance(constant, fmpq) and constant == 0:
+        up, down = sorted(slopes.values(), key=lambda c: sign(c) or 0, reverse=True)
+        if sign(up) == 1 and sign(down) == -1:
+            return up * up / (up - down)
+    return None
+
+
+def length_mean(wave: Wave, laws: Laws) -> Scalar | None:
+    """E[sqrt(wave)] of k*(z_1^2 + ... + z_n^2), normal draws."""
+    terms = [(c, powers) for c, powers, steep in _not_zero(wave) if not steep]
+    if len(terms) < len(_not_zero(wave)) or not terms:
+        return None
+    factor = _hull([c for c, _ in terms])
+    alike = all([*powers.values()] == [2] for _, powers in terms)
+    if not alike or sign(factor) != 1 or {laws[z] for _, powers in terms for z in powers} != {"normal"}:
+        return None
+    half = arb(len(terms)) / 2
+    return (2 * ball(factor)).sqrt() * (half + arb(1) / 2).gamma() / half.gamma()
 
 
 def box_probability(point: Point, event: Chain, kinds: list[str], drawn: Drawn) -> Scalar:
@@ -184,25 +280,60 @@ def mean(point: Point, body: Node, law: str, drawn: Drawn, random: dict[str, tup
         pieces = [(low, 0), (0, high)] if low < 0 else [(low, high)]
         total = acb(0)
         for a, b in pieces:
-            total = total + acb.integral(height, a, b, rel_tol=2.0**-50, abs_tol=2.0**-50, eval_limit=20_000)
+            total = total + acb.integral(height, a, b, rel_tol=2.0**-50, abs_tol=2.0**-50, eval_limit=EVALUATIONS)
         if not total.real.is_finite():
             raise Unclear("an integral that does not converge")
-        tail = arb(0) if law == "uniform" else _tail(law, growth(point, body, random))
+        tail = arb(0) if law == "uniform" else _tail(law, *_steep(point, body, random))
         return total.real + arb(0, tail.upper())
 
     places = iter(range(shape.array.size))
     return each(lambda _: entry(next(places)), shape)
 
 
-def _tail(law: str, coefficients: list[arb]) -> arb:
-    """The integral of a polynomial in |z| beyond the cut."""
+def _tail(law: str, coefficients: list[arb], square: arb, slope: arb) -> arb:
+    """The integral beyond the cut of a polynomial in |z| times exp(square*z^2 + slope*|z|)."""
     cut, total = arb(CUT[law]), arb(0)
+    fall = arb(1) / 2 - square - slope / cut if law == "normal" else 1 - slope
+    if not fall > 0 or (law != "normal" and not square <= 0):
+        raise Unclear("no bound far out")
     for k, c in enumerate(coefficients):
-        if law == "normal":  # 2 * int_T^oo z^k density
-            total = total + c * arb(2) ** (arb(k) / 2) * (cut * cut / 2).gamma_upper(arb(k + 1) / 2) / arb.pi().sqrt()
+        if law == "normal":  # 2 * int_T^oo z^k e^{-fall z^2} / sqrt(2 pi)
+            part = (fall * cut * cut).gamma_upper(arb(k + 1) / 2) / fall ** (arb(k + 1) / 2)
+            total = total + c * part / (2 * arb.pi()).sqrt()
         else:
-            total = total + c * cut.gamma_upper(arb(k + 1))
+            total = total + c * (fall * cut).gamma_upper(arb(k + 1)) / fall ** (k + 1)
     return total
+
+
+def _steep(point: Point, body: Node, random: dict[str, tuple[Scalar, Scalar]]) -> tuple[list[arb], arb, arb]:
+    """A bound of a product with one exponential: its polynomial, and what stands in the exponent."""
+    try:
+        return growth(point, body, random), arb(0), arb(0)
+    except Unclear:
+        factors = _factors(body)
+        steep = [each for each in factors if isinstance(each, Call) and each.function == "exp"]
+        if len(steep) != 1:
+            raise
+    (inner,) = steep[0].arguments
+    assert isinstance(inner, Node)
+    (name,) = random
+    base, step = random[name]
+    wave = replace(point, drawn={name: Value(boxed(Wave([(base, {}, {}), (step, {"z": 1}, {})])))}).value(inner)
+    parts = [arb(0), arb(0), arb(0)]
+    for c, powers, slopes in Wave.of(wave.array.reshape(-1)[0]).terms:
+        degree = int(powers.get("z", 0))
+        if slopes or degree > 2 or wave.array.size != 1:
+            raise Unclear("no bound far out")
+        parts[degree] = parts[degree] + ball(c)
+    found = [parts[0].exp()]
+    for each_ in factors:
+        if each_ is not steep[0]:
+            found = _product(found, growth(point, each_, random))
+    return found, parts[2], abs(parts[1])
+
+
+def _factors(node: Node) -> list[Node]:
+    return _factors(node.left) + _factors(node.right) if isinstance(node, Binary) and node.operator == "*" else [node]
 
 
 def growth(point: Point, node: Node, random: dict[str, tuple[Scalar, Scalar]]) -> list[arb]:

@@ -172,6 +172,11 @@ class Curve:
                 if z.real > 0 or z.real < 0:
                     return self._of(acb(1 if z.real > 0 else -1))
                 return self._of(acb(float("nan")) if self.analytic else acb(arb(0, 1)))
+            case "floor":
+                low, high = (end.floor().unique_fmpz() for end in (z.real.lower(), z.real.upper()))
+                if low is None or high is None or (low != high and self.analytic):
+                    return self._of(acb(float("nan")))
+                return self._of(acb(arb(low) if low == high else arb(low).union(arb(high))))
         raise Unclear(f"{function} under an integral")
 
     def larger(self, other: Scalar) -> "Curve":
@@ -346,6 +351,8 @@ def step(a: Scalar) -> Scalar:
 def whole_part(a: Scalar) -> Scalar:
     """The largest whole number that is not above a."""
     a = still(a)
+    if isinstance(a, Curve):
+        return a.mapped("floor")
     if isinstance(a, fmpq):
         return fmpq(a.p // a.q)
     a = ball(a)

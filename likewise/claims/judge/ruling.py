@@ -126,6 +126,19 @@ def may_satisfy(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any
         return not strict
 
 
+def satisfied(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any], bits: int) -> bool:
+    """Whether a point is in every set and no assumption is surely false there."""
+    ctx.prec = bits
+    try:
+        point = place(claim, sizes, values)
+        truths = [point.truth(assumption) for assumption in claim.assumptions]
+    except Turned:
+        return True
+    except (Outside, Misfit, Unclear, Undefined, RecursionError, OverflowError):
+        return False
+    return all(truth in ("true", "close") for truth in truths)
+
+
 def _ruled(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) -> Ruling:
     for lying in (False, True):
         assumed: Ruling = "doubtful"  # what an error means until the assumptions are known to be true

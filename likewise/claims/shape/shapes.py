@@ -12,7 +12,19 @@ from itertools import combinations, islice, pairwise, permutations, product
 
 from likewise.claims.language.claim import Claim, Compares, HasShape, Reals, Size
 from likewise.claims.language.expressions import rebuilt
-from likewise.claims.language.tree import NEGATED, Call, Chain, Name, Node, children, names
+from likewise.claims.language.tree import (
+    NEGATED,
+    Binary,
+    Call,
+    Chain,
+    Index,
+    Indexed,
+    Name,
+    Node,
+    Number,
+    children,
+    names,
+)
 from likewise.claims.shape.shaped import (
     ONE,
     Layout,
@@ -35,6 +47,7 @@ from likewise.polynomial import Polynomial
 __all__ = ["Misshapen", "decide", "distinct_sizes", "shape_of", "with_dims"]
 
 PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
+PARTIAL = frozenset({"sqrt", "log", "log2", "mod", "factorial", "argmax", "max", "min", "mean", "choose", "grad"})
 SMALL = 4  # the largest size of a witness for a statement about dims
 ASSIGNMENTS = 3_000  # tried at most, in search of sizes that satisfy the assumptions
 HOLDS: dict[str, Callable[[Fraction, Fraction], bool]] = {
@@ -259,6 +272,8 @@ def _compared_dims(claim: Claim, relation: Compares) -> Finding | None:
     chain = Chain(terms, relation.chain.comparisons)
     if terms == relation.chain.terms or relation.within or not names_of(chain) <= {size.name for size in claim.sizes}:
         return None
+    if any(map(_partial, relation.chain.terms)):
+        return None  # a comparison speaks of values, and these may have none
     letters = solved(claim, _letters(claim))
     polynomials = [dim_of(term, letters) for term in terms]
     for sizes in islice(_smallest(list(_letters(claim))), ASSIGNMENTS):
@@ -269,6 +284,22 @@ def _compared_dims(claim: Claim, relation: Compares) -> Finding | None:
         every = ", ".join(_letters(claim))
         return Finding("holds", "proved", f"{polynomials[0]}{f' for every {every}' if every else ''}", "shape")
     raise Undecided(f"{' and '.join(map(str, polynomials))} differ, but not at sizes up to {SMALL}")
+
+
+def _partial(node: Node) -> bool:
+    """Whether an operation may be undefined somewhere."""
+    match node:
+        case Binary("^", _, Number(value)) if value.denominator == 1 and value >= 0:
+            pass
+        case Binary("/", _, Number(value)) | Binary("/", _, Call("sqrt", (Number(value),))) if value > 0:
+            return _partial(node.left)
+        case Call("sqrt" | "log", (Number(value),)) if value > 0:
+            return False
+        case Binary("/" | "^", _, _) | Index() | Indexed():
+            return True
+        case Call(function, _) if function in PARTIAL:
+            return True
+    return any(map(_partial, children(node)))
 
 
 def _smallest(free: list[str]) -> Iterator[dict[str, int]]:
