@@ -42,7 +42,8 @@ def decide(claim: Claim) -> Finding | None:
             shown = [(name, str(size)) for name, size in sizes.items()]
             shown += [(name, _shown(entries)) for name, entries in values.items()]
             place = " ".join(f"{name}={value}" for name, value in shown)
-            detail = f"{place}{': ' if place else ''}by quadrature, with bounds"
+            seen_ = judge.against(claim, sizes, values)
+            detail = f"{place}{': ' if place and seen_ else ''}{seen_}, by quadrature with bounds"
             return Finding("refuted", "exact witness", detail, ENGINE, tuple(shown) or (("seen", "quadrature"),))
         if time.process_time() > ends:
             return None
