@@ -246,7 +246,11 @@ SEARCHES: tuple[Engine, ...] = (
 )
 IDENTITIES: tuple[Engine, ...] = (cited.decide, shapes.decide, *PROOFS, *SEARCHES)
 CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, without_chance, bounding, sampling)
-AS_WRITTEN: tuple[Engine, ...] = (shapes.decide, residues.decide, bounding)  # these read functions that `spelled` replaces
+AS_WRITTEN: tuple[Engine, ...] = (
+    shapes.decide,
+    residues.decide,
+    bounding,
+)  # these read functions that `spelled` replaces
 MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, confined.decide)  # of the user, where it is allowed
 
 

@@ -17,12 +17,14 @@ from likewise.claims.chance.draws import Range
 from likewise.claims.chance.trials import Question, averaged, is_variance
 from likewise.claims.chance.trials import judge as ruled
 from likewise.claims.language.claim import Claim, Compares
+from likewise.claims.spelling import spelled
 from likewise.claims.verdict import Finding, Undecided
 
 ENGINE = "bounds"
 SHARE, SECONDS = 0.3, 2.0  # of the budget; of process time
 POINTS, FEW = 60, 40  # looked at for a counterexample; all points of a claim that is proved
 BITS = 64
+MOST = 6  # random numbers at a point; boxes of more tell nothing
 DRAWS, WIDTH = 20_000, 8.0  # that must agree, within so many standard errors
 
 
@@ -35,6 +37,8 @@ def decide(claim: Claim) -> Finding | None:
     points = every if every is not None else sorted(islice(_points(claim), POINTS), key=_weight)
     seen: list[str] = []
     for sizes, values in points:
+        if judge.random_draws(claim, sizes, values) > MOST:
+            return None
         seen.append(judge.rule(claim, sizes, values, (BITS,)))
         if seen[-1] == "false":
             if not _defined(claim, sizes, values):
@@ -88,7 +92,7 @@ def _shown(entries: list[Any]) -> str:
 
 def _agrees(claim: Claim, values: blind.Values) -> bool:
     """Whether plain averages of draws, read by the engines, leave the claim possible at a point."""
-    question = Question.of(claim)
+    question = Question.of(spelled(claim))
     if question is None:
         return False
     numbers = {name: fmpq(entries[0]) for name, entries in values.items()}

@@ -17,7 +17,17 @@ claim is worth there:
 from likewise.claims.judge.definitions import same_definitions
 from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, ball, rational
 from likewise.claims.judge.point import Point, Value, boxed
-from likewise.claims.judge.ruling import LARGEST, against, complete, may_satisfy, place, ratio, rule, satisfied
+from likewise.claims.judge.ruling import (
+    LARGEST,
+    against,
+    complete,
+    may_satisfy,
+    place,
+    random_draws,
+    ratio,
+    rule,
+    satisfied,
+)
 
 __all__ = [
     "LARGEST",
@@ -34,6 +44,7 @@ __all__ = [
     "complete",
     "may_satisfy",
     "place",
+    "random_draws",
     "ratio",
     "rational",
     "rule",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from flint import arb, ctx, fmpq
 
-from likewise.claims.judge.chance import RandomPoint
+from likewise.claims.judge.chance import RandomPoint, draws
 from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, ball, rational, still
 from likewise.claims.judge.point import Point, boxed
 from likewise.claims.language.claim import Between, Bounded, Claim, Compares, HasShape, Integers, OneOf, Reals, Variable
@@ -124,6 +124,15 @@ def may_satisfy(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any
         return all(point.truth(each) == "true" for each in strict)
     except (Turned, Outside, Misfit, Unclear, Undefined, RecursionError, OverflowError):
         return not strict
+
+
+def random_draws(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any], least: int = 10**6) -> int:
+    """How many random numbers a claim has at a point; `least` where that is not known."""
+    try:
+        point = place(claim, sizes, values)
+        return sum(draws(point, variable) for variable in claim.variables if variable.random)
+    except (Turned, Outside, Misfit, Unclear, Undefined, OverflowError):
+        return least
 
 
 def satisfied(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any], bits: int) -> bool:
