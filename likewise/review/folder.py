@@ -22,6 +22,7 @@ from likewise.page import render
 from likewise.progress import Progress, parts, silent
 from likewise.reading.opening import opened
 from likewise.reading.speakers import speakers_of
+from likewise.review.doubt import WORDS
 from likewise.review.marks import Mark, MarkFile, marks_beside
 from likewise.review.rendering import POLICY, page, policy
 from likewise.review.reviewing import Review, noticed, review
@@ -57,6 +58,13 @@ class Share:
         low, high = self.interval
         percent = 100 * self.count / self.total
         return f"{self.count} of {self.total}, {percent:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
+
+    @property
+    def bar(self) -> tuple[float, float, float] | None:
+        """Low end, share and high end in percent, for a picture."""
+        return (
+            (100 * self.interval[0], 100 * self.count / self.total, 100 * self.interval[1]) if self.interval else None
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -122,19 +130,19 @@ class Comparison:
     first: str
     second: str
     questions: tuple[tuple[str, Share, Share], ...]  # right at first
+    cards: tuple[Card, Card]  # of their answers to these questions
 
     @property
     def totals(self) -> tuple[Share, Share]:
-        """Over all common questions."""
-        sides = [[each[side] for each in self.questions] for side in (1, 2)]
-        first, second = (Share(sum(s.count for s in side), sum(s.total for s in side)) for side in sides)
-        return first, second
+        """Right at first over all common questions."""
+        return self.cards[0].right, self.cards[1].right
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         listed = [{"question": q, self.first: a.to_json(), self.second: b.to_json()} for q, a, b in self.questions]
         totals = dict(zip((self.first, self.second), (each.to_json() for each in self.totals), strict=True))
-        return {"assistants": [self.first, self.second], "questions": listed, "all": totals}
+        cards = [card.to_json() for card in self.cards]
+        return {"assistants": [self.first, self.second], "questions": listed, "all": totals, "cards": cards}
 
 
 @dataclass(frozen=True)
@@ -163,7 +171,11 @@ class Folder:
             common = [question for question in shares[first] if question in shares[second]]
             if common:
                 rows = tuple((each, shares[first][each], shares[second][each]) for each in common)
-                found.append(Comparison(first, second, rows))
+                cards = [
+                    _card(name, [each for each in self.entries if each.assistant == name and each.question in common])
+                    for name in (first, second)
+                ]
+                found.append(Comparison(first, second, rows, (cards[0], cards[1])))
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
@@ -313,7 +325,10 @@ def _mark_on(review: Review, statement: Statement) -> Mark | None:
 def index_page(folder: Folder, pages: Sequence[str]) -> str:
     """The index: cards, comparisons, and a link to each review."""
     listed = list(zip(folder.entries, pages, strict=True))
-    filled = render("review/templates/folder.html", {"folder": folder, "listed": listed, "policy_mark": POLICY})
+    filled = render(
+        "review/templates/folder.html",
+        {"folder": folder, "listed": listed, "change_words": WORDS, "policy_mark": POLICY},
+    )
     return filled.replace(POLICY, policy(filled), 1)
 
 

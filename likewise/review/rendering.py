@@ -67,7 +67,7 @@ TALLY = {
     "undecided": "undecided",
     "unread": "not read",
     "unchecked": "not checked",
-    "role": "definitions, conditions, questions",
+    "role": "nothing to check",
 }
 NAMED = re.compile(
     r"^(?:(?P<open><p>)<strong>|<h[1-6]>|(?P<plain><p>))(?:User|You|Human|Prompt|Assistant|ChatGPT|Claude|AI|Grok"
@@ -129,6 +129,7 @@ def page(review: Review, *, live: bool = False, corrects: bool = False, version:
             "tally": _tally(review),
             "readings": [_correction(each) for each in review.corrections],
             "roles": ROLES,
+            "role_words": LEGEND["role"],
             "names": sorted({binding.name for each in review.statements for binding in each.bindings})[:200],
             "corrections": _corrections(review),
             "tables": _tables(review),

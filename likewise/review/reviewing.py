@@ -304,7 +304,7 @@ def _statements_of(answer: Answer, text: str) -> Iterator[Statement]:
 
 def _unclaimed(statement: Said) -> str:
     """Why an assertion became no claim, though it was read: mostly, that nothing binds its names."""
-    if statement.claim or statement.role != "assertion":
+    if statement.claim or statement.refusal or statement.role != "assertion":
         return ""
     return next((reading.refusal for reading in statement.readings if reading.refusal), "")
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 LONGEST = 20_000  # characters between two delimiters
+WIDE = 30  # characters of an inline formula that may be wider than a phone
 HIGHLIGHTED = 20_000  # characters of a block of code; a longer one is shown plain
 PRIVATE = range(0xE000, 0xF8FF)
 LINKED = re.compile(r"https?://[^\s\"'<>]+")
@@ -155,7 +156,8 @@ def _formula(formula: Formula, beside: Beside) -> str:
         inside += f'<small class="unset-note">as typed: {escaped(str(reason))}</small>'
     if formula.displayed:
         return f'<span class="formula-display"><span class="set">{inside}</span>{beside(formula)}</span>'
-    return f'<span class="formula-inline">{inside}</span>{beside(formula)}'
+    wide = " wide" if len(formula.source) > WIDE else ""
+    return f'<span class="formula-inline{wide}">{inside}</span>{beside(formula)}'
 
 
 def _picture(described: str) -> str:

@@ -105,3 +105,16 @@ def test_the_command_writes_all_of_it(place: Path, tmp_path: Path, capsys: pytes
         2,
         "likewise: review: --out must name a folder for the pages; got none.\n",
     )
+
+
+def test_two_assistants_stand_side_by_side_in_every_measure(folder: Folder) -> None:
+    [pair] = folder.comparisons
+    common = {question for question, *_ in pair.questions}
+    for name, card in zip((pair.first, pair.second), pair.cards, strict=True):
+        assert card.answers == sum(each.assistant == name and each.question in common for each in folder.entries)
+    html = pages_of(folder)["index.html"]
+    measures = ["right at first", "errors by kind", "noticed, of the refuted", "repaired after a doubt", "broken after"]
+    for measure in measures:
+        assert f'<th scope="row">{measure}' in html
+    low, share, high = pair.cards[0].right.bar or (0, 0, 0)
+    assert 0 <= low <= share <= high <= 100

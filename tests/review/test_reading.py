@@ -70,3 +70,36 @@ def test_several_claims_of_a_formula_are_repeated_by_one_command() -> None:
     made = review("So $1 + 1 = 2 = 3$.", name="a.md")
     assert made.statements[0].status.name == "refuted"
     assert page(made).count("```claim again") >= 1
+
+
+def test_what_is_understood_and_not_checked_is_told_apart_from_what_is_not_read() -> None:
+    made = review("Then $a = b$.\n\nLet $q \\in \\mathbb{R}^D$.\n\nSo $x = \\oint y$.\n", name="a.md")
+    told = [(each.status.label, each.reason, each.note) for each in made.statements]
+    assert told[0] == ("not checked", "", "an equation between names that nothing binds")
+    assert told[1] == ("declaration", "", "")
+    assert told[2] == ("not read", told[2][1], "")
+    assert told[2][1]
+    counts = made.summary.whole
+    assert (counts.understood, counts.unread, counts.unchecked) == (2, 1, 1)
+    assert "Open: 1 not read, 1 not checked." in made.summary.found
+
+
+def test_a_binding_quotes_the_line_that_says_it() -> None:
+    made = review("Let $q \\in \\mathbb{R}^D$.\n\n$$\\|q\\|^2 = q^\\top q$$\n", name="a.md")
+    [binding] = made.statements[1].bindings
+    assert (binding.line, binding.source) == (1, "Let $q \\in \\mathbb{R}^D$.")
+    assert "Let $q \\in \\mathbb{R}^D$." in page(made)
+
+
+def test_the_nearest_true_statement_stands_beside_what_is_refuted() -> None:
+    made = review("So $12 + 5 = 18$.", name="a.md")
+    assert "True: <code>12 + 5 == 17</code>." in page(made)
+
+
+def test_lettered_parts_of_the_question_are_parts_without_a_rubric() -> None:
+    talk = "**User:** Solve\n(a) sums\n(b) products\n\n**Assistant:**\n\n(a) So $1 + 1 = 2$.\n"
+    made = review(talk, name="a.md")
+    assert made.summary.unanswered == ("(b)",)
+    assert made.summary.parts["(a)"].statements == 1
+    assert "Not answered: (b)." in made.summary.words
+    assert 'id="rubric"' not in page(made)  # nobody gave points

@@ -66,7 +66,7 @@
       const link = document.createElement("a");
       link.href = `#${each.id}`;
       link.textContent = `line ${each.dataset.line}`;
-      const gist = each.querySelector(".gist");
+      const gist = each.querySelector(".gist > span");
       item.append(link, `: Marked ${mark.mark}, but ${verdict === "holds" ? "it holds" : "refuted"}${gist ? `: ${gist.textContent}` : "."}`);
       list.append(item);
     }
@@ -86,7 +86,7 @@
     target.classList.add("current");
     const focus = target.querySelector(":scope > details > summary") || target;
     focus.focus({ preventScroll: true });
-    if (scroll) target.scrollIntoView({ block: "nearest" });
+    if (scroll) target.scrollIntoView({ block: "nearest", behavior: "instant" });
     const passage = target.dataset.column === "0";
     const said = passage ? wordsOf(target.querySelector(".said")) : target.dataset.said;
     byId("place").textContent = `Line ${target.dataset.line}, ${passage ? "passage" : "statement"}: ${said.trim().replace(/\s+/g, " ").slice(0, 160)}`;
