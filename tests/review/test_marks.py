@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import hypothesis.strategies as st
 import pytest
+import yaml
 
 from likewise.review.marks import (
     MARKS,
@@ -198,3 +199,17 @@ def test_every_form_is_imported_by_its_name(tmp_path: Path) -> None:
 
 def test_marks_lie_beside_their_answer() -> None:
     assert marks_beside(Path("folder/answer.md")) == Path("folder/answer.marks.json")
+
+
+def test_marks_of_the_transcripts_are_line_mark_and_tag_only() -> None:
+    """No sentence of the transcripts is in the repository."""
+    about = yaml.safe_load((Path(__file__).parents[2] / "studies" / "reviews.yaml").read_text())
+    assert len(about) == 5
+    for said in about.values():
+        assert set(said) == {"assistant", "questions", "marks"}
+        spans = list(said["questions"].values())
+        for line, mark, *tag in said["marks"]:
+            assert any(first <= line <= last for first, last in spans)
+            assert mark in MARKS
+            assert all(each in TAGS for each in tag)
+            assert len(tag) <= 1
