@@ -1,6 +1,7 @@
 """Enrolment, verification, open-set identification and erasure of identities, by templates of a model."""
 
 import json
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy
 import torch
 
-from likewise.checks import refuse, require, require_choice, require_count, require_package
+from likewise.checks import refuse, require, require_choice, require_count, require_number, require_package
 from likewise.data import Skipped
 from likewise.files import require_place
 from likewise.gallery.calibration import (
@@ -24,6 +25,7 @@ from likewise.gallery.calibration import (
 )
 from likewise.gallery.dumps import Dump, read_dump, write_dump
 from likewise.gallery.embedding import Embedder, Vectors, open_embedder, vectors_of
+from likewise.gallery.grouping import Grouped, Grouping
 from likewise.gallery.search import squared_between
 from likewise.gallery.sqlite import SqliteStore
 from likewise.gallery.store import (
@@ -127,6 +129,7 @@ class Gallery:
             embedder = Embedder(None, VECTORS)
             if current is not None:
                 embedder = Embedder(None, current.name, current.fingerprint, current.unit)
+        self._grouped: Grouped | None = None
         self.embedder, self.kind = embedder, "int8" if codes else "float32"
         require(not codes or embedder.unit, "Gallery.open", "codes", "go with unit vectors: they keep an angle", codes)
 
@@ -213,7 +216,7 @@ class Gallery:
 
     def enrol(
         self,
-        identity: str | Sequence[str],
+        identity: str | Sequence[str] | None,
         images: Any,
         *,
         metadata: Mapping[str, Any] | None = None,
@@ -221,12 +224,13 @@ class Gallery:
     ) -> Enrolled:
         """Add templates of an identity, in one transaction; more of them if it is there already.
 
-        identity: a name, or one name for each image or vector. images: a path, bytes, an array, a PIL picture, several
+        identity: a name, or one name for each image or vector; None gives each a name of its own, "unnamed ...", for
+        `cluster` and `assign` to sort. images: a path, bytes, an array, a PIL picture, several
         of these, or vectors. An image that cannot be read is skipped and listed; if none can, nothing is written.
         """
         where = "enrol"
         one = isinstance(identity, str)
-        names = [require_name(where, name) for name in ([identity] if isinstance(identity, str) else identity)]
+        names = [require_name(where, name) for name in ([identity] if isinstance(identity, str) else identity or ())]
         require(one or metadata is None, where, "metadata", "be of one identity", "several identities")
         found = vectors_of(images, self.embedder, progress=progress)
         if not len(found.vectors):
@@ -234,6 +238,8 @@ class Gallery:
             refuse(where, "images", "hold one that can be read", why)
         if one:
             groups = {names[0]: range(len(found.vectors))}
+        elif identity is None:
+            groups = {f"unnamed {secrets.token_hex(6)}": [row] for row in range(len(found.vectors))}
         else:
             fits = len(names) == len(found.vectors) + len(found.skipped)
             require(fits, where, "identity", "have one name for each image", f"{len(names)} names")
@@ -409,6 +415,7 @@ class Gallery:
         prove: search all these files for the bytes of its templates. The status is "pending" while another process
         reads pages from before; it is finished when a gallery is next opened, closed or asked to `settle`.
         """
+        self._grouped = None  # which holds vectors
         return self.store.remove(require_name("forget", identity), prove=prove)
 
     def settle(self) -> bool:
@@ -456,8 +463,9 @@ class Gallery:
                 templates |= dict(zip(dump.numbers[model.id][places].tolist(), fresh, strict=True))
             for number, kind, facts in dump.calibrations:
                 store.set_calibration(numbers[number], kind, facts)
-            for each in dump.corrections:
-                store.correct(Correction(templates[each.one], templates[each.two], each.same))
+            store.correct(
+                [Correction(templates[each.one], templates[each.two], each.same) for each in dump.corrections]
+            )
             embedder = None if embed is None else open_embedder(embed)
             return cls(store, embedder)
         except BaseException:
@@ -575,6 +583,70 @@ class Gallery:
         squared = (first.double() - second.double()).square().sum(1)
         same = people[:, 0] == people[:, 1]
         return listed_threshold(squared, same, people, far=far, confidence=confidence, seed=seed)
+
+    # Clusters
+
+    def cluster(self, *, threshold: float | None = None, settle: bool = False) -> Grouping:
+        """Group templates by who they seem to be of, whatever their names: average-link agglomerative clustering.
+
+        threshold: mean squared distance up to which two groups merge; that of `verify` unless given. What was enrolled
+        or corrected since the last call changes only the components it touches; the result is that of clustering all
+        at once. In a component of more than 4,096 templates newcomers only join the nearest group, and `exact` is
+        False; settle: cluster these, too.
+        """
+        grouped = self._grouping(threshold)
+        if settle:
+            grouped.clusters.settle()
+        return grouped.grouping()
+
+    def correct(self, one: int, two: int, *, same: bool) -> None:
+        """Say for good that two templates, by their numbers in a group, are of the same person or of different ones.
+
+        What contradicts an earlier correction is refused. Corrections end with the templates that they are about.
+        """
+        self._correct(lambda grouped: [Correction(one, two, same)])
+
+    def merge(self, templates: Sequence[int]) -> None:
+        """Say for good that templates, say all of two groups, are of one person."""
+        require(len(set(templates)) > 1, "merge", "templates", "be two at least", len(set(templates)))
+        first, *others = dict.fromkeys(templates)
+        self._correct(lambda grouped: [Correction(first, other, True) for other in others])
+
+    def split(self, templates: Sequence[int]) -> None:
+        """Take templates out of their group for good: they are of one person, and nobody else of the group is."""
+        self._correct(lambda grouped: grouped.split(templates))
+
+    def assign(self, templates: Sequence[int], identity: str) -> None:
+        """Give templates to an identity, new or not; an identity that is left without any is deleted."""
+        require_name("assign", identity)
+        known = {number for each in self.store.models() for *_, numbers in self.store.rows(each) for number in numbers}
+        missing = [number for number in templates if number not in known]
+        require(bool(templates) and not missing, "assign", "templates", "be in the gallery", missing[:3] or "none")
+        self.store.assign(templates, identity)
+
+    def _correct(self, made: Callable[[Grouped], Sequence[Correction]]) -> None:
+        grouped = self._grouping(None if self._grouped is None else self._grouped.threshold)
+        grouped.correct(made(grouped))
+
+    def _grouping(self, threshold: float | None) -> Grouped:
+        """The clusters at a threshold, up to date."""
+        where = "cluster"
+        if self.store.current() is None:
+            refuse(where, "gallery", "hold templates", "none")
+        if threshold is None:
+            verify = self.calibration.verify
+            hint = "calibrate() finds one on your own people."
+            require(verify is not None, where, "threshold", "be given where none is calibrated", None, hint)
+            assert verify is not None
+            threshold = verify.threshold
+        require_number(where, "threshold", threshold)
+        own, every = self._model(), self.store.models()
+        models = [each for each in every if each.id in _comparable(own, every)]
+        before = self._grouped
+        if before is None or (before.threshold, before.models) != (threshold, tuple(models)):
+            self._grouped = before = Grouped(self.store, models, threshold)
+        before.refresh()
+        return before
 
     # Versions
 

@@ -505,10 +505,8 @@ class PostgresStore:
     def corrections(self) -> tuple[Correction, ...]:
         return tuple(Correction(*row) for row in self._all("SELECT one, two, same FROM correction ORDER BY id"))
 
-    def correct(self, correction: Correction) -> None:
-        values = correction.one, correction.two, correction.same
-        query = "INSERT INTO correction(one, two, same) VALUES (%s, %s, %s)"
-        self._within(lambda db: db.execute(query, values), write=True)
+    def correct(self, corrections: Sequence[Correction]) -> None:
+        self._within(lambda db: _put_corrections(db, corrections), write=True)
 
     def _contract(self, db: Database, gone: Sequence[int]) -> None:
         """Keep what corrections say about the templates that stay."""
@@ -516,8 +514,7 @@ class PostgresStore:
         after = contracted(before, gone)
         if after != before:
             db.execute("DELETE FROM correction")
-            rows = [(each.one, each.two, each.same) for each in after]
-            db.cursor().executemany("INSERT INTO correction(one, two, same) VALUES (%s, %s, %s)", rows)
+            _put_corrections(db, after)
 
 
 class _Packed(Dumper):
@@ -580,6 +577,11 @@ def _count(db: Database, *, identities: int = 0, templates: int = 0) -> None:
     for name, change in (("held identities", identities), ("held templates", templates)):
         if change:
             db.execute("UPDATE state SET value = value + %s WHERE name = %s", (change, name))
+
+
+def _put_corrections(db: Database, corrections: Sequence[Correction]) -> None:
+    rows = [(each.one, each.two, each.same) for each in corrections]
+    db.cursor().executemany("INSERT INTO correction(one, two, same) VALUES (%s, %s, %s)", rows)
 
 
 def _line(error: Exception) -> str:

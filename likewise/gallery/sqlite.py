@@ -702,9 +702,9 @@ class SqliteStore:
         rows = self._select("SELECT one, two, same FROM correction ORDER BY id")
         return tuple(Correction(one, two, bool(same)) for one, two, same in rows)
 
-    def correct(self, correction: Correction) -> None:
+    def correct(self, corrections: Sequence[Correction]) -> None:
         with self._writing():
-            self._put_corrections([correction])
+            self._put_corrections(corrections)
 
     def _put_corrections(self, corrections: Sequence[Correction]) -> None:
         rows = [(each.one, each.two, each.same) for each in corrections]

@@ -32,7 +32,8 @@ class Limits:
     """Quotas for everything that comes from outside; more is refused before anything is written.
 
     templates_each: of one identity, and images of one enrolment. metadata: characters of JSON. probes: of one call of
-    `identify`. top: identities listed for each probe. Pictures are bounded by `likewise.data.pictures`.
+    `identify`. top: identities listed for each probe. clustered: templates that `cluster` takes. Pictures are bounded
+    by `likewise.data.pictures`.
     """
 
     identities: int = 5_000_000
@@ -43,6 +44,7 @@ class Limits:
     models: int = 64
     probes: int = 100_000
     top: int = 1000
+    clustered: int = 20_000
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,9 @@ class Store(Protocol):
         """A person's corrections of clusters, in the order in which they were made."""
         ...
 
-    def correct(self, correction: Correction) -> None: ...
+    def correct(self, corrections: Sequence[Correction]) -> None:
+        """Keep further corrections, in one transaction."""
+        ...
 
     def add_copy(self, path: Path, kind: Literal["backup", "dump"]) -> None:
         """Remember a copy, which `remove` has to erase from, too."""

@@ -152,14 +152,25 @@ class Clusters:
 
     def same(self, one: int, two: int) -> None:
         """Put two rows together for good, with all that are the same as either."""
-        self._corrections.put_together("Clusters.same", one, two)
-        self._cluster_again(self._connect(one, two))
+        self.correct(same=[(one, two)])
 
     def different(self, one: int, two: int) -> None:
         """Keep two rows apart for good, with all that are the same as either."""
-        self._corrections.keep_apart("Clusters.different", one, two)
-        if self._component[one] == self._component[two]:
-            self._cluster_again(int(self._component[one]))
+        self.correct(different=[(one, two)])
+
+    def correct(self, *, same: Pairs = (), different: Pairs = ()) -> None:
+        """Several corrections at once, all of them or, if one contradicts an earlier one, none."""
+        together, apart, made = list(same), list(different), self._corrections.copy()
+        for one, two in together:
+            made.put_together("Clusters.same", one, two)
+        for one, two in apart:
+            made.keep_apart("Clusters.different", one, two)
+        self._corrections = made
+        for one, two in together:
+            self._connect(one, two)
+        inside = [pair for pair in apart if self._component[pair[0]] == self._component[pair[1]]]
+        for component in sorted({int(self._component[one]) for one, _ in (*together, *inside)}):
+            self._cluster_again(component)
 
     def settle(self) -> None:
         """Cluster the components again that were too large for `add`."""
@@ -224,6 +235,12 @@ class _Corrections:
         together = _root(self.parent, one) == _root(self.parent, two)
         require(not together, where, "rows", "be different only if they are not the same", f"{one} and {two}")
         self.apart.append((one, two))
+
+    def copy(self) -> "_Corrections":
+        """One that can be changed by itself."""
+        found = _Corrections(0)
+        found.parent, found.apart = list(self.parent), list(self.apart)
+        return found
 
     def among(self, rows: np.ndarray) -> "_Corrections":
         """Those of some rows, in order, that no row outside is the same as."""
