@@ -13,7 +13,7 @@ VALUES = rf"(?:{NUMBER}|\((?:{NUMBER},? ?)+\))"
 COMPARED = re.compile(
     rf"^(?:(?P<point>[^:;]*): )?(?:[^;]*? = )?(?P<left>{VALUES}) (?P<sign>!=|==|[<>]=?)"
     rf" (?:[^;]*? = )?(?P<right>{VALUES})"
-    r"(?: within (?P<within>[^;]*))?(?:;|$)"
+    r"(?: within (?P<within>[^;,]*))?(?:, (?P<how>by [^;]*))?(?:;|$)"
 )
 SAID = {"<=": ">", "<": ">=", ">": "<=", ">=": "<", "==": "!="}  # by what was found instead
 ESCAPES = re.compile(r"^(?P<term>.+?)(?P<bound> of the bound)? escapes along (?P<ray>.+?) \(ratio ~ (?P<rate>.+?)\)")
@@ -38,6 +38,8 @@ def gist(verdict: Verdict | None) -> Gist | None:
     >>> detail = "D=2 q=(1,0): exp(-1) = 0.367879 != exp(-2) = 0.135335; exact value exp(-D); true for D=1"
     >>> gist(Verdict("a", "refuted", "exact witness", detail)).words
     'D = 2, q = (1, 0): left 0.367879, right 0.135335.'
+    >>> gist(Verdict("a", "refuted", "exact witness", "0.394294 != 1/2, by quadrature with bounds")).words
+    'left 0.394294, right 1/2, by quadrature with bounds.'
     >>> gist(Verdict("a", "refuted", "counted", "N^2*M escapes along M=t (ratio ~ t)")).words
     'With M = t, N^2*M exceeds the bound by a factor that grows as t.'
     """
@@ -56,7 +58,8 @@ def _words(detail: str, first: str) -> str:
         within = f", not within {found['within']}" if found["within"] else ""
         where = f"{point}: " if point else ""
         left, right = (re.sub(r",(?=\S)", ", ", found[side]) for side in ("left", "right"))
-        return f"{where}left {left}, right {right}{within}{said}."
+        how = f", {found['how']}" if found["how"] else ""
+        return f"{where}left {left}, right {right}{within}{how}{said}."
     if found := ESCAPES.match(detail):
         term, bound = found["term"], "the bound"
         more, less = (f"the term {term} of the bound", "the left side") if found["bound"] else (term, bound)
