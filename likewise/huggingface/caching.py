@@ -7,7 +7,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from likewise.attention import Attend, KeyValueCache, LinearState
+from likewise.attention import Attend
 from likewise.checks import refuse, require
 
 New = tuple[Tensor, Tensor, Tensor | None]  # keys, values and mask of new positions
@@ -57,11 +57,11 @@ class StateLayer(CacheLayerMixin):
 
     def reset(self) -> None:
         """Forget all positions."""
-        self.length = 0
+        self.length = self.batch = 0
         self.form: Attend | None = None
-        self.state: LinearState | KeyValueCache | None = None
+        self.state: Any = None  # what `Attend.empty_cache` gives
         self.record_past = False
-        self.cropped: LinearState | KeyValueCache | None = None  # the state at the last crop, and what came since
+        self.cropped: Any = None  # the state at the last crop, and what came since
         self.since: list[New] = []
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -70,6 +70,7 @@ class StateLayer(CacheLayerMixin):
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """The new keys and values, with this layer attached to the keys."""
         self.length += key_states.shape[2]
+        self.batch = key_states.shape[0]
         keys = key_states.view_as(key_states)
         keys.likewise_layer = self  # ty: ignore[missing-attribute]
         return keys, value_states
@@ -123,6 +124,7 @@ class StateLayer(CacheLayerMixin):
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Keep these batch rows, in this order."""
+        self.batch = len(beam_idx)
         if self.state is not None:
             self.state = self.state.select(beam_idx)
         if self.cropped is not None:
@@ -134,8 +136,7 @@ class StateLayer(CacheLayerMixin):
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Let every batch row stand so many times in a row."""
         if self.state is not None:
-            batch = self.state.batch if isinstance(self.state, LinearState) else self.state.keys.shape[0]
-            self.reorder_cache(torch.arange(batch).repeat_interleave(repeats))
+            self.reorder_cache(torch.arange(self.batch).repeat_interleave(repeats))
 
     def offload(self) -> None:
         refuse("LinearCache", "offloading", "be off", "on", "The state is small and stays where it is.")

@@ -16,18 +16,28 @@ from likewise.checks import refuse, require
 FEATURES = 256
 
 
-def _positive(make: type[Positive] | type[Hyperbolic], layer: int, key_dim: int, scale: float) -> Attend:
+def _positive(make: type[Positive] | type[Hyperbolic], module: nn.Module, key_dim: int, scale: float) -> Attend:
     # Drawn by the layer's number: a model that is loaded again has the same maps.
-    generator = torch.Generator().manual_seed(layer)
+    layer = getattr(module, "layer_idx", None)
+    generator = torch.Generator().manual_seed(0 if layer is None else layer)
     return Linear(make(key_dim, num_features=FEATURES, scale=scale, generator=generator))
 
 
-# What each implementation attends with: (layer, key_dim, scale) -> Attend.
-FORMS: dict[str, Callable[[int, int, float], Attend]] = {
-    "likewise_elu": lambda layer, key_dim, scale: Linear(Elu()),
+def _converted(module: nn.Module, key_dim: int, scale: float) -> Attend:
+    attend = module._modules.get("likewise")
+    hint = "Call likewise.huggingface.convert or distill first, or load a model that they made."
+    require(isinstance(attend, Attend), "likewise_converted", "the model", "be a converted one", "another", hint)
+    assert isinstance(attend, Attend)
+    return attend
+
+
+# What each implementation attends with: (module, key_dim, scale) -> Attend.
+FORMS: dict[str, Callable[[nn.Module, int, float], Attend]] = {
+    "likewise_elu": lambda module, key_dim, scale: Linear(Elu()),
     "likewise_positive": partial(_positive, Positive),
     "likewise_hyperbolic": partial(_positive, Hyperbolic),
-    "likewise_exact": lambda layer, key_dim, scale: Softmax(scale=scale),
+    "likewise_exact": lambda module, key_dim, scale: Softmax(scale=scale),
+    "likewise_converted": _converted,
 }
 # What a model passes to its attention and linear attention does not have: the setting of the model, and what to do.
 UNSUPPORTED = {
@@ -42,6 +52,8 @@ _forms: WeakKeyDictionary[nn.Module, dict[str, Attend]] = WeakKeyDictionary()
 
 def register() -> None:
     """Let `attn_implementation` take likewise_elu, likewise_positive, likewise_hyperbolic and likewise_exact.
+
+    `from_pretrained` then also loads models that `convert` and `distill` made.
 
     Encoders and decoders, grouped heads, padding on either side, packed sequences, the model's own scaling. Sliding
     windows, softcaps, sinks, 4-D masks, attention dropout and static caches raise before the first token.
@@ -104,8 +116,7 @@ def _form(name: str, module: nn.Module, key: Tensor, scale: float) -> Attend:
     """The form of attention of one layer: the one it was given, or one made on first use."""
     forms = _forms.setdefault(module, {})
     if name not in forms:
-        layer = getattr(module, "layer_idx", None)
-        forms[name] = FORMS[name](0 if layer is None else layer, key.shape[3], scale)
+        forms[name] = FORMS[name](module, key.shape[3], scale)
     return forms[name].to(key.device)
 
 

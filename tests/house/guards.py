@@ -41,7 +41,9 @@ EXEMPT = {  # every setting of a run is an option of its command, and options of
     "likewise/cli/evaluate.py:evaluate",
     "likewise/cli/depth.py:depth",
     "likewise/cli/exits.py:exits",
-    "likewise/huggingface/caching.py:update",  # transformers calls these three with arguments of its own
+    "likewise/huggingface/caching.py:update",  # transformers calls these with arguments of its own
+    "likewise/huggingface/mixed.py:_process_model_after_weight_loading",
+    "likewise/huggingface/mixed.py:_process_model_before_weight_loading",
     "likewise/huggingface/plugging.py:_attention",
     "likewise/grading/rewards.py:likewise_reward",  # so does TRL, with the columns of a dataset
     "likewise/huggingface/plugging.py:_mask",

@@ -115,7 +115,15 @@ NAMES = {
         "Verified",
         "module_embedder",
     ],
-    "likewise.huggingface": ["LinearCache", "register"],
+    "likewise.huggingface": [
+        "Conversion",
+        "DistillSettings",
+        "Distillation",
+        "LinearCache",
+        "convert",
+        "distill",
+        "register",
+    ],
     "likewise.metric": [
         "ClusterScores",
         "Clusters",

@@ -36,9 +36,9 @@ def qwen(attention: str) -> Any:
     return _made(Qwen2ForCausalLM, Qwen2Config(**(SIZES | DECODER | one_head)), attention, torch.float64)
 
 
-def bert(attention: str) -> Any:
+def bert(attention: str, **settings: Any) -> Any:
     """An encoder."""
-    return _made(BertModel, BertConfig(**SIZES), attention, torch.float64)
+    return _made(BertModel, BertConfig(**(SIZES | settings)), attention, torch.float64)
 
 
 def _made(kind: type, config: PreTrainedConfig, attention: str, dtype: torch.dtype) -> Any:
