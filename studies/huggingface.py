@@ -237,7 +237,7 @@ def with_attention(model: Any, attend: Callable[[Call], Tensor], texts: list[Ten
 def study_smollm2(transfer_steps: int, adapter_steps: int) -> dict[str, Any]:
     """Every head linear beyond a window of 64, held-out texts of 1,024 tokens."""
     tokenizer, model = smollm2()
-    held_out = cut(tokenizer, Path(sysconfig.get_paths()["stdlib"]), (1026,), 12)
+    held_out = cut(tokenizer, Path(sysconfig.get_paths()["stdlib"]), (1026,), 6)
     train = cut(tokenizer, package("torch"), (514,), 400) + cut(tokenizer, package("numpy"), (514,), 100)
     results: dict[str, Any] = {"softmax": perplexity(model, held_out)}
     results["window"] = with_attention(model, windows(64, 0), held_out)
