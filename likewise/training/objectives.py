@@ -6,7 +6,8 @@ of a step, it measures itself.
 """
 
 import hashlib
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
@@ -114,6 +115,29 @@ class EveryTriplet(TripletObjective):
 
     def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
         return batch_all_loss(embeddings, batch.labels, margin=self.margin, reduction="mean")
+
+
+class MetricLoss(TripletObjective):
+    """Any loss of (embeddings, labels), as pytorch-metric-learning has them, over what a miner chooses.
+
+    miner(embeddings, labels) gives the loss its third argument: one of theirs, or `semi_hard_negatives`, whose triplets
+    are the tuple of indices that their losses take. Weights of the loss are trained and stored with the network.
+
+        MetricLoss(losses.MultiSimilarityLoss(), miners.MultiSimilarityMiner())
+        MetricLoss(losses.TripletMarginLoss(), semi_hard_negatives)
+    """
+
+    def __init__(self, loss: Callable[..., Tensor], miner: Callable[..., Any] | None = None) -> None:
+        super().__init__()
+        for name, value in (("loss", loss), ("miner", miner)):
+            require(value is None or callable(value), "MetricLoss", name, "be callable", repr(value))
+        self.loss, self.miner = loss, miner
+
+    def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
+        labels = batch.labels.to(embeddings.device)
+        if self.miner is None:
+            return self.loss(embeddings, labels)
+        return self.loss(embeddings, labels, self.miner(embeddings, labels))
 
 
 class Classes(nn.Module):

@@ -196,6 +196,7 @@ NAMES = {
         "Job",
         "Keep",
         "Measuring",
+        "MetricLoss",
         "Objective",
         "Plan",
         "RandomTriplets",
