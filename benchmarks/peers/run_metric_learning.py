@@ -4,10 +4,10 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 import torch
-from pytorch_metric_learning.distances import LpDistance  # ty: ignore[import-not-found]
-from pytorch_metric_learning.losses import TripletMarginLoss  # ty: ignore[import-not-found]
-from pytorch_metric_learning.miners import BatchHardMiner, TripletMarginMiner  # ty: ignore[import-not-found]
-from pytorch_metric_learning.reducers import AvgNonZeroReducer, SumReducer  # ty: ignore[import-not-found]
+from pytorch_metric_learning.distances import LpDistance
+from pytorch_metric_learning.losses import TripletMarginLoss
+from pytorch_metric_learning.miners import BatchHardMiner, TripletMarginMiner
+from pytorch_metric_learning.reducers import AvgNonZeroReducer, SumReducer
 from torch import Tensor
 
 from benchmarks.harness.worker import Run, serve
