@@ -4,6 +4,7 @@ import compileall
 import io
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
 from likewise.cli import verdicts as screen
 from likewise.programs import rows
+from likewise.programs.jobs import CheckJob, run_check_job
 
 HOLDS = "```claim {}\ngiven: x in R\nassert: x == x\n```\n"
 TYPO = "```claim typo\nassert: sin_softmax(q, k) > 0\n```\n"
@@ -126,6 +128,24 @@ def test_json_and_sarif_are_what_the_library_gives(tmp_path: Path, capsys: pytes
     assert run(str(page), "--sarif") == 2
     [sarif_run] = json.loads(capsys.readouterr().out)["runs"]
     assert [result["level"] for result in sarif_run["results"]] == ["error"]
+
+
+def test_the_command_is_one_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    claims, answer, out = tmp_path / "page.md", tmp_path / "answer.md", tmp_path / "page.html"
+    claims.write_text(HOLDS.format("a"))
+    answer.write_text("So $2 + 2 = 5$, and $\\weird = 3$.")
+    found = run_check_job(CheckJob(files=(str(claims), str(answer)), budget=20))
+    assert (found.outcome(), found.outcome(strict=True)) == ("fails", "fails")
+    assert [verdict.verdict for verdict in found.verdicts] == ["holds"]
+    assert [file for file, _ in found.answers] == [str(answer)]
+    assert run(str(claims), str(answer), "--json", "--budget", "20") == 1
+    said = json.loads(capsys.readouterr().out)
+    timed = re.compile(r'"seconds": [^,}]*')
+    assert timed.sub("", json.dumps(said)) == timed.sub("", json.dumps(found.to_json()))
+    answer.write_text("So $2 + 2 = 4$, and $\\weird = 3$.")
+    found = run_check_job(CheckJob(files=(str(answer),), annotate=out))
+    assert (found.outcome(), found.outcome(strict=True)) == ("passes", "open")
+    assert out.read_text() == found.page(str(answer))
 
 
 def test_all_kinds_of_files_are_checked(

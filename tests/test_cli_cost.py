@@ -224,11 +224,11 @@ def test_refusals_are_one_line(file: str, capsys: pytest.CaptureFixture[str]) ->
     for arguments, message in (
         (["sofmax"], "cost: program must be a registered program or file.py:function; got 'sofmax'. There are att"),
         (["triplets"], "program: facenet.triplets must be a program; got a counter. Ask for its count."),
-        (["softmax", "--Q", "4"], "cost: sizes must be of attention.softmax; got Q."),
-        (["nn1", "--N", "4"], "cost: sizes must be of facenet.nn1; got N."),
+        (["softmax", "--Q", "4"], "cost: sizes must be N, D, M for attention.softmax; got Q."),
+        (["nn1", "--N", "4"], "cost: sizes must be none for facenet.nn1; got N."),
         (
             ["softmax", "--compare", "kernel", "--R", "4"],
-            "cost: sizes must be of attention.softmax or attention.kern",
+            "cost: sizes must be N, D, M for attention.softmax or N, D, M",
         ),
         (["softmax", "--N", "4", "--N", "5"], "cost: --N must be given once; got 4 and 5."),
         (["networks", "--compare", "softmax"], "cost: networks must stand alone; got softmax."),

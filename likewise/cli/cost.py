@@ -76,7 +76,7 @@ def show_cost(
         names = _networks()
     resolved = [_program(name, streamed) for name in names]
     unknown = sorted(sizes.keys() - {size for _, known, _ in resolved for size in known})
-    rule = f"be of {' or '.join(name for name, _, _ in resolved)}"
+    rule = "be " + " or ".join(f"{', '.join(known) or 'none'} for {name}" for name, known, _ in resolved)
     require(not unknown, "cost", "sizes", rule, ", ".join(unknown))
     with progress_bar() as progress:
         counted = []

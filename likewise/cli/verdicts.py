@@ -11,6 +11,7 @@ from rich.text import Text
 
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
+from likewise.programs.jobs import Checked
 from likewise.programs.rows import Row, rows, totals
 from likewise.reading import Answer
 from likewise.text import printable
@@ -19,6 +20,16 @@ TOTALS = """\
 {decided} of {rows} rows are decided by engines as the catalogue has them; {listed} more are listed with the reason.
 {holds} hold, {conditional} need an assumption, {refuted} are refuted; {unnoticed} of these were noticed by nobody."""
 COLOURS = {"holds": "green", "refuted": "red", "inconclusive": "yellow", "malformed": "magenta"}
+
+
+def show_checked(found: Checked) -> None:
+    """Claims, then the formulas of every answer, and totals of several answers."""
+    if found.stated:
+        (show_catalogue if found.catalogue else show_verdicts)(found.stated, found.verdicts)
+    for file, answer in found.answers:
+        show_answer(file, answer)
+    if len(found.answers) > 1:
+        show_totals(found.answers)
 
 
 def show_verdicts(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> None:
