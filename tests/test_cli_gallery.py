@@ -101,6 +101,14 @@ def test_vectors_are_enrolled_and_a_model_is_upgraded(folder: Path, capsys: pyte
     assert json.loads(capsys.readouterr().out)["added"]["templates"] == 23
 
 
+def test_strangers_are_counted_before_they_are_embedded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "never.py").write_text("def embed(images):\n    raise SystemExit('embedded')\n")
+    assert run("enrol", "people.db", "faces", "--model", "mine.py:embed") == 0
+    assert run("calibrate", "people.db", "--strangers", "others", "--model", "never.py:embed", "--fpir", "0.02") == 2
+    said = "calibrate: strangers must be at least 3 / fpir, 150; got 119. 119 show a rate of 0.025 at least."
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -19,6 +19,8 @@ from likewise.text import aligned, printable
 if TYPE_CHECKING:
     from likewise.data import Skipped
     from likewise.gallery import Calibration, Gallery, Identified
+    from likewise.gallery.gallery import Enrolled
+    from likewise.gallery.upgrading import Upgrade
 
 EMBED_EXAMPLES = examples("likewise embed faces/ --model model.safetensors --out vectors.npz")
 ENROL_EXAMPLES = examples(
@@ -39,6 +41,7 @@ CALIBRATE_EXAMPLES = examples(
 UPGRADE_EXAMPLES = examples(
     "likewise upgrade people.db held-out/ --model v2.safetensors --old v1.safetensors",
     "likewise upgrade people.db held-out/ --model v2.safetensors --old v1.safetensors --images faces/",
+    "likewise upgrade people.db held-out/ --model other.py:embed --old v1.safetensors --images faces/ --replace",
 )
 SHOWN = 10  # skipped files, candidates
 Database = Annotated[Path, typer.Argument(metavar="GALLERY", help="The gallery's file; made if it is not there.")]
@@ -185,24 +188,14 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Find the thresholds of a gallery on your own people, with intervals, and keep them with it."""
-    import numpy
-
-    from likewise.gallery.jobs import People
+    from likewise.gallery.jobs import People, calibrate_gallery
 
     if out is not None:
         require_package("calibrate", "jinja2")
         require_place("calibrate", out)
     with _opened(gallery, model) as opened, progress_bar() as progress:
-        others = None
-        if strangers is not None:
-            people = People(strangers)
-            known = [name for name in people if name in opened]
-            require(not known, "calibrate", "--strangers", "be people who are not enrolled", ", ".join(known[:3]))
-            vectors = [opened.embedder(people[name]).vectors[:1] for name in people]
-            others = numpy.concatenate([each for each in vectors if len(each)])
-        pairs = People(data) if data is not None else None
-        opened.calibrate(pairs, far=far, strangers=others, fpir=fpir, progress=progress)
-        found = opened.calibration
+        people, others = (None if each is None else People(each) for each in (data, strangers))
+        found = calibrate_gallery(opened, people, others, far=far, fpir=fpir, progress=progress)
         if out is not None:
             from likewise.reports.gallery import gallery_page
 
@@ -226,38 +219,59 @@ def upgrade(
     model: Annotated[str, typer.Option("--model", help="The new model.")],
     old: Annotated[str, typer.Option("--old", help="The model that the gallery has now.")],
     images: Annotated[str | None, typer.Option(help="Images of everybody: enrol anew, resumable.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Enrol anew with a model that is not compatible, too; drops thresholds.")
+    ] = False,
     far: Annotated[float | None, typer.Option(help="As calibrated unless given, else 0.001.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Declare a new model compatible with the gallery's templates, if held-out pairs prove it."""
+    """Declare a new model compatible with the gallery's templates, if held-out pairs prove it.
+
+    With --images everybody is enrolled anew; the same command goes on after Ctrl-C.
+    """
     from likewise.gallery.jobs import People, open_model, upgrade_gallery
 
     newer = open_model(model)
     with _opened(gallery, old) as opened, interruptible() as stopped, progress_bar() as progress:
         again = People(images) if images is not None else None
         verdict, added = upgrade_gallery(
-            opened, newer, People(held_out), far=far, images=again, progress=progress, interrupted=stopped
+            opened,
+            newer,
+            People(held_out),
+            far=far,
+            images=again,
+            replace=replace,
+            progress=progress,
+            interrupted=stopped,
         )
-        waiting = len(opened.outdated()) if verdict.compatible else 0
+        waiting = len(opened.outdated(newer))
+    compatible = verdict is None or verdict.compatible
     if as_json:
-        _print(
-            {
-                "compatible": verdict.compatible,
-                "reasons": verdict.reasons,
-                **versions_json(verdict.versions),
-                "enrolled": asdict(added) if added else None,
-                "outdated": waiting,
-            }
-        )
+        facts = {"reasons": verdict.reasons, **versions_json(verdict.versions)} if verdict else {}
+        enrolled = asdict(added) if added else None
+        _print({"compatible": compatible, **facts, "enrolled": enrolled, "outdated": waiting})
+    else:
+        _show_upgrade(verdict, added, waiting)
+    if added is not None and waiting and stopped():
+        print("likewise: stopped; the same command goes on", file=sys.stderr)
+        raise typer.Exit(STOPPED)
+    if not compatible and (added is None or waiting):
+        raise typer.Exit(1)
+
+
+def _show_upgrade(verdict: "Upgrade | None", added: "Enrolled | None", waiting: int) -> None:
+    if verdict is None:
+        print("This model was judged before; enrolling anew goes on.")
     else:
         show_versions(verdict.versions, "Held-out people")
         for reason in verdict.reasons:
             print(reason)
         print("Compatible: the gallery takes the new model from now on." if verdict.compatible else "Not compatible.")
-        if verdict.compatible:
-            print(f"{waiting:,} identities still have templates of the old model.")
-    if not verdict.compatible:
-        raise typer.Exit(1)
+    if added is not None:
+        print(f"Enrolled {added.identities:,} identities anew with {added.templates:,} templates.")
+        _show_skipped(added.skipped)
+    if verdict is None or verdict.compatible or added is not None:
+        print(f"{waiting:,} identities still have templates of the old model.")
 
 
 def _opened(path: Path, model: str | None, *, new: bool = False, codes: bool = False) -> "Gallery":

@@ -56,12 +56,27 @@ def decode(data: bytes, *, crop: int | None = None, least: int | None = None) ->
                 wanted = _drafted(picture.size, crop, least)
                 picture.draft(picture.mode, wanted)
             side = None if crop is None else max(1, round(crop * picture.width / width))
-            upright = picture if picture.getexif().get(EXIF_ORIENTATION, 1) == 1 else ImageOps.exif_transpose(picture)
-            return numpy.asarray(_centre(_colours(upright), side))
+            return numpy.asarray(_centre(_colours(_upright(picture)), side))
         except Unreadable:
             raise
         except Exception as error:  # Pillow's plugins raise nearly anything on damaged data
             raise Unreadable(f"damaged: {str(error).strip() or type(error).__name__}") from None
+
+
+def decode_picture(picture: Image.Image) -> Pixels:
+    """A Pillow image as `decode` gives it: upright, in red, green and blue, without transparency."""
+    if picture.width * picture.height > MAX_PIXELS:
+        raise Unreadable(f"{picture.width * picture.height:,} pixels; at most {MAX_PIXELS:,} are decoded")
+    try:
+        return numpy.asarray(_colours(_upright(picture)))
+    except Unreadable:
+        raise
+    except Exception as error:  # as in `decode`: Pillow loads late
+        raise Unreadable(f"damaged: {str(error).strip() or type(error).__name__}") from None
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    return picture if picture.getexif().get(EXIF_ORIENTATION, 1) == 1 else ImageOps.exif_transpose(picture)
 
 
 def _opened(data: bytes) -> Image.Image:

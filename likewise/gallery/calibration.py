@@ -220,6 +220,7 @@ def identify_threshold(
 
     A verification threshold does not do: among 1,000 people it has 1,000 chances to accept a stranger.
     """
+    require_strangers(len(squared), fpir)
     with warnings.catch_warnings(action="ignore", category=FewImpostorsWarning):
         found = threshold_for(squared, far=fpir, confidence=confidence)
     notes = []
@@ -229,6 +230,14 @@ def identify_threshold(
     curve = _curve(squared.sort().values, len(squared))
     ends = found.far, found.low, found.high, confidence
     return IdentifyThreshold(fpir, found.threshold, *ends, found.impostors, templates, curve, tuple(notes))
+
+
+def require_strangers(count: int, fpir: float) -> None:
+    """Refuse fewer strangers than a rate can be shown with: 3 / fpir."""
+    require(0 < fpir < 1, "calibrate", "fpir", "be between 0 and 1", fpir)
+    least = math.ceil(3 / fpir - 1e-9)
+    hint = f"{length(count)} show a rate of {3 / count:.2g} at least." if count > 3 else ""
+    require(count >= least, "calibrate", "strangers", f"be at least 3 / fpir, {length(least)}", length(count), hint)
 
 
 def _shown(where: str, far: float, pairs: int, people: int) -> list[str]:

@@ -1,8 +1,9 @@
 """Images as people have them -> vectors of a model: paths, bytes, arrays, PIL pictures; any callable as the model."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import Tensor
 from likewise.checks import refuse, require
 from likewise.data import Preparation, Skipped, Unreadable, decode
 from likewise.data.files import read_bytes
-from likewise.data.pictures import MAX_PIXELS
+from likewise.data.pictures import MAX_PIXELS, decode_picture
 from likewise.networks import Saved, for_inference, load_network
 from likewise.networks.weights import weights_hash
 from likewise.progress import Progress, silent
@@ -82,6 +83,10 @@ def open_embedder(model: "Embedder | Saved | Path | str | Callable[..., Any]", *
         return network_embedder(saved, name=name or Path(model).stem)
     if isinstance(model, Saved):
         return network_embedder(model, name=name or model.name)
+    if isinstance(model, torch.nn.Module):
+        hint = "A function of images prepares them, too: lambda images: model(**processor(images, ...)).pooler_output."
+        rule = "be given as module_embedder(module, preparation, name=...), which says how images are prepared"
+        refuse("open_embedder", "a torch module", rule, type(model).__name__, hint)
     require(callable(model), "open_embedder", "model", "be a file, a network or a function", type(model).__name__)
     name = name or str(getattr(model, "name", ""))
     hint = "Name the model and its version: templates carry it."
@@ -138,14 +143,30 @@ def vectors_of(images: Any, embedder: Embedder, *, progress: Progress = silent) 
             else:
                 places.append(place)
         if pixels:
-            found = _as_rows(embedder.call(pixels))
+            given = embedder.call(pixels)
+            found = _output_rows(given)
             if found is None or len(found) != len(pixels):
                 rule = f"give one vector for each of {len(pixels)} images"
-                refuse("Gallery", "embed", rule, "something else" if found is None else len(found))
+                refuse("Gallery", "embed", rule, _described(given) if found is None else len(found))
             parts.append(checked(found, embedder.unit))
         progress(min(1.0, (start + AT_ONCE) / len(listed)), "embedding images")
     vectors = numpy.concatenate(parts) if parts else numpy.zeros((0, 0), numpy.float32)
     return Vectors(vectors, tuple(sources), tuple(places), tuple(skipped))
+
+
+def bounded(where: str, name: str, images: Any, most: int) -> Any:
+    """Refuse more images or vectors than `most` before any is embedded; an iterator is read no further."""
+    if isinstance(images, Iterable) and not hasattr(images, "__len__") and not isinstance(images, Image.Image):
+        images = list(islice(images, most + 1))
+    if isinstance(images, numpy.ndarray | Tensor):
+        pictures = images.dtype in (numpy.uint8, torch.uint8)
+        count = len(images) if images.ndim == (4 if pictures else 2) else 1
+    elif isinstance(images, str | Path | bytes | bytearray | memoryview | Image.Image) or _is_vector(images):
+        count = 1
+    else:
+        count = len(images) if hasattr(images, "__len__") else 0
+    require(count <= most, where, name, f"be at most {most:,} in one call", f"{count:,}")
+    return images
 
 
 def checked(rows: Array, unit: bool) -> Float32[Array, "N E"]:
@@ -170,15 +191,12 @@ def pixels_of(item: Any, *, least: int | None = None) -> Pixels:
     if isinstance(item, bytes | bytearray | memoryview):
         return decode(bytes(item), least=least)
     if isinstance(item, Image.Image):
-        if item.width * item.height > MAX_PIXELS:
-            raise Unreadable(f"{item.width * item.height:,} pixels; at most {MAX_PIXELS:,} are decoded")
-        try:
-            return numpy.asarray(item.convert("RGB"))
-        except Exception as error:  # as in `decode`: Pillow loads late, and raises nearly anything
-            raise Unreadable(f"damaged: {error}") from None
+        return decode_picture(item)
     array = item.numpy() if isinstance(item, Tensor) else item
-    if not isinstance(array, numpy.ndarray) or array.dtype != numpy.uint8:
+    if not isinstance(array, numpy.ndarray):
         raise Unreadable(f"no image: {_kind([item])}")
+    if array.dtype != numpy.uint8:
+        raise Unreadable(f"no image: {array.dtype} of shape {array.shape}; pixels are uint8, vectors one or two axes")
     array = array[..., None] if array.ndim == 2 else array
     if array.ndim != 3 or array.shape[2] not in (1, 3) or not 0 < array.size <= 3 * MAX_PIXELS:
         raise Unreadable(f"no image: an array of shape {array.shape}")
@@ -189,20 +207,51 @@ def _as_rows(found: Any) -> Array | None:
     """Floating-point numbers as rows, one vector as one row; None for anything else."""
     if isinstance(found, Tensor):
         found = found.detach().cpu().float().numpy() if found.is_floating_point() else found.numpy()
-    if isinstance(found, Sequence) and not isinstance(found, str | bytes) and len(found):
-        first = found[0]
-        if isinstance(first, float) or _is_vector(first):
-            found = numpy.array([numpy.asarray(each, numpy.float64) for each in found])
+    if _is_vector(found):
+        found = numpy.asarray(found, numpy.float64)
+    elif isinstance(found, Sequence) and not isinstance(found, str | bytes) and len(found) and _is_vector(found[0]):
+        found = _stacked(found)
     if not isinstance(found, numpy.ndarray) or found.dtype.kind != "f" or found.ndim not in (1, 2):
         return None
     return found[None] if found.ndim == 1 else found
 
 
+def _output_rows(found: Any) -> Array | None:
+    """What a model gave, as rows: arrays, tensors, or a sequence of anything that holds numbers, as dlib's vectors."""
+    if isinstance(found, Tensor | numpy.ndarray):
+        rows = _as_rows(found if isinstance(found, Tensor) else found.astype(numpy.float64))
+        return rows if rows is None or found.ndim == 2 else None
+    rows = _stacked(found) if isinstance(found, Sequence) and not isinstance(found, str | bytes) else None
+    return rows if rows is not None and rows.ndim == 2 else None
+
+
+def _stacked(found: Sequence[Any]) -> Array | None:
+    """Vectors of one length as rows of float64; None for anything else."""
+    try:
+        return numpy.stack(
+            [
+                numpy.asarray(each.detach().cpu().float() if isinstance(each, Tensor) else each, numpy.float64)
+                for each in found
+            ]
+        )
+    except (TypeError, ValueError):
+        return None
+
+
 def _is_vector(item: Any) -> bool:
+    """Whether something is one vector: floating-point numbers in an array, a list or another type that holds them."""
     if isinstance(item, Tensor | numpy.ndarray):
         floats = item.is_floating_point() if isinstance(item, Tensor) else item.dtype.kind == "f"
         return floats and item.ndim == 1
-    return isinstance(item, list | tuple) and bool(item) and all(isinstance(each, float | int) for each in item)
+    if isinstance(item, list | tuple):
+        return bool(item) and all(isinstance(each, float | int) for each in item)
+    foreign = hasattr(item, "__len__") and hasattr(item, "__getitem__") and not isinstance(item, str | bytes | Mapping)
+    return foreign and len(item) > 0 and type(item[0]) is float
+
+
+def _described(found: Any) -> str:
+    shape = f" of shape {tuple(found.shape)}" if isinstance(found, Tensor | numpy.ndarray) else ""
+    return f"{type(found).__name__}{shape}"
 
 
 def _listed(images: Any) -> list[Any]:

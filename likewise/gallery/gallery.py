@@ -21,10 +21,11 @@ from likewise.gallery.calibration import (
     identify_threshold,
     listed_threshold,
     odds,
+    require_strangers,
     verify_threshold,
 )
 from likewise.gallery.dumps import Dump, read_dump, write_dump
-from likewise.gallery.embedding import Embedder, Vectors, open_embedder, vectors_of
+from likewise.gallery.embedding import Embedder, Vectors, bounded, open_embedder, vectors_of
 from likewise.gallery.grouping import Grouped, Grouping
 from likewise.gallery.search import squared_between
 from likewise.gallery.sqlite import SqliteStore
@@ -232,7 +233,9 @@ class Gallery:
         one = isinstance(identity, str)
         names = [require_name(where, name) for name in ([identity] if isinstance(identity, str) else identity or ())]
         require(one or metadata is None, where, "metadata", "be of one identity", "several identities")
-        found = vectors_of(images, self.embedder, progress=progress)
+        limits = self.store.limits
+        most = limits.templates_each if one else limits.templates
+        found = vectors_of(bounded(where, "images", images, most), self.embedder, progress=progress)
         if not len(found.vectors):
             why = "; ".join(f"{item}: {why}" for item, why in found.skipped[:3]) or "nothing"
             refuse(where, "images", "hold one that can be read", why)
@@ -343,9 +346,8 @@ class Gallery:
         where, limits = "identify", self.store.limits
         require_count(where, "top", top)
         require(top <= limits.top, where, "top", f"be at most {limits.top}", top)
+        probes = bounded(where, "probes", probes, limits.probes)
         found = self._probes(where, probes, part(progress, 0.0, 0.9))
-        most = limits.probes
-        require(len(found.vectors) <= most, where, "probes", f"be at most {most:,}", f"{len(found.vectors):,}")
         threshold = self.calibration.identify
         notes = self._identify_notes(threshold)
         answers = []
@@ -512,21 +514,12 @@ class Gallery:
         if model is None:
             refuse("calibrate", "gallery", "hold identities", "none")
         verify = identify = None
-        if pairs is not None or strangers is None:
-            step = part(progress, 0.0, 0.5 if strangers is not None else 1.0)
-            verify = self._verify_threshold(pairs, model, far, confidence, seed, step)
+        both = strangers is not None and pairs is not None
         if strangers is not None:
-            found = self._probes("calibrate", strangers, part(progress, 0.5, 0.9))
-            require(len(found.vectors) > 0, "calibrate", "strangers", "hold one that can be read", 0)
-            models = self.store.models()
-            each = [
-                self.store.nearest(self._stored(found.vectors, other), other, k=1).squared[:, 0]
-                for other in models
-                if other.id in _comparable(model, models)
-            ]
-            near = torch.from_numpy(numpy.minimum.reduce(each))
-            count = self.store.count()[1]
-            identify = identify_threshold(near, templates=count, fpir=fpir, confidence=confidence)
+            step = part(progress, 0.0, 0.5 if both else 1.0)
+            identify = self._identify_threshold(strangers, model, fpir, confidence, step)
+        if pairs is not None or strangers is None:
+            verify = self._verify_threshold(pairs, model, far, confidence, seed, part(progress, 0.5 * both, 1.0))
         current = self.store.current()
         assert current is not None
         for kind, value in (("verify", verify), ("identify", identify)):
@@ -534,6 +527,22 @@ class Gallery:
                 self.store.set_calibration(current.id, kind, value.to_json())
         progress(1.0, "calibrating")
         return Calibration(verify, identify)
+
+    def _identify_threshold(
+        self, strangers: Any, model: Model, fpir: float, confidence: float, progress: Progress
+    ) -> IdentifyThreshold:
+        strangers = bounded("calibrate", "strangers", strangers, self.store.limits.probes)
+        if isinstance(strangers, Sequence) and not isinstance(strangers, str | bytes):
+            require_strangers(len(strangers), fpir)  # before any is embedded
+        found = self._probes("calibrate", strangers, progress)
+        models = self.store.models()
+        each = [
+            self.store.nearest(self._stored(found.vectors, other), other, k=1).squared[:, 0]
+            for other in models
+            if len(found.vectors) and other.id in _comparable(model, models)
+        ]
+        near = torch.from_numpy(numpy.minimum.reduce(each)) if each else torch.zeros(0)
+        return identify_threshold(near, templates=self.store.count()[1], fpir=fpir, confidence=confidence)
 
     def _verify_threshold(
         self, pairs: Any, model: Model, far: float, confidence: float, seed: int, progress: Progress
@@ -708,10 +717,18 @@ class Gallery:
         hint = "Finish reenrol() first: compatibility is shown between two models, not along a chain."
         require(not waiting, "upgrade", "gallery", "hold templates of one model", f"{len(waiting)} older ones", hint)
 
-    def outdated(self) -> tuple[str, ...]:
-        """Identities that still have templates of another model than the embedder's."""
-        models = self.store.models()
-        return self.store.waiting([each.id for each in models if each.fingerprint != self.embedder.fingerprint])
+    def outdated(self, embed: Embedder | None = None) -> tuple[str, ...]:
+        """Identities that still have templates of another model than the embedder's, or than a given one."""
+        own = (embed or self.embedder).fingerprint
+        return self.store.waiting([each.id for each in self.store.models() if each.fingerprint != own])
+
+    def reenrolling(self, embed: Embedder) -> bool:
+        """Whether enrolling anew by a model has begun: it was proved compatible, or waits until everybody has some."""
+        models, current = self.store.models(), self.store.current()
+        own = next((each for each in models if each.fingerprint == embed.fingerprint), None)
+        if own is None or current is None or own.id == current.id:
+            return own is not None and len(models) > 1
+        return current.id not in _comparable(own, models) and bool(self.store.waiting([own.id]))
 
     def reenrol(
         self,

@@ -14,6 +14,7 @@ from likewise.data import Examples, Skipped, Unreadable, open_examples
 from likewise.data.arrays import read_npz
 from likewise.data.files import Files
 from likewise.files import function_of, require_place, write_whole
+from likewise.gallery.calibration import Calibration, require_strangers
 from likewise.gallery.embedding import Embedder, open_embedder
 from likewise.gallery.gallery import Enrolled, Gallery
 from likewise.gallery.upgrading import Upgrade
@@ -176,11 +177,44 @@ def upgrade_gallery(
     *,
     far: float | None = None,
     images: Mapping[str, Any] | None = None,
+    replace: bool = False,
     progress: Progress = silent,
     interrupted: Callable[[], bool] | None = None,
-) -> tuple[Upgrade, Enrolled | None]:
-    """Judge a new model on held-out people; if it is compatible, enrol everybody anew whose images are known."""
-    verdict = gallery.upgrade(newer, held_out, far=far, progress=part(progress, 0.0, 0.5))
-    if not verdict.compatible or images is None:
-        return verdict, None
-    return verdict, gallery.reenrol(images, progress=part(progress, 0.5, 1.0), interrupted=interrupted)
+) -> tuple[Upgrade | None, Enrolled | None]:
+    """Judge a new model on held-out people; if it is compatible, enrol everybody anew whose images are known.
+
+    replace: with a model that is not compatible, too; the gallery changes over when everybody has templates of it. The
+    same call goes on where it was interrupted, and then has no verdict.
+    """
+    verdict = None
+    if images is None or not gallery.reenrolling(newer):
+        verdict = gallery.upgrade(newer, held_out, far=far, progress=part(progress, 0.0, 0.5))
+        if images is None or not (verdict.compatible or replace):
+            return verdict, None
+    again = part(progress, 0.5 if verdict else 0.0, 1.0)
+    return verdict, gallery.reenrol(images, embed=newer, progress=again, interrupted=interrupted)
+
+
+def calibrate_gallery(
+    gallery: Gallery,
+    people: Mapping[str, Any] | None,
+    strangers: Mapping[str, Any] | None,
+    *,
+    far: float = 1e-3,
+    fpir: float = 0.01,
+    progress: Progress = silent,
+) -> Calibration:
+    """Find thresholds on data sets: all pairs of people, and one image of every stranger."""
+    others = None
+    if strangers is not None:
+        known = [name for name in strangers if name in gallery]
+        require(not known, "calibrate", "strangers", "be people who are not enrolled", ", ".join(known[:3]))
+        require_strangers(len(strangers), fpir)
+        vectors = []
+        for place, name in enumerate(strangers):
+            vectors.append(gallery.embedder(strangers[name]).vectors[:1])
+            progress(0.5 * (place + 1) / len(strangers), "embedding strangers")
+        others = numpy.concatenate([each for each in vectors if len(each)] or [numpy.zeros((0, 0), numpy.float32)])
+    step = part(progress, 0.5 if others is not None else 0.0, 1.0)
+    gallery.calibrate(people, far=far, strangers=others, fpir=fpir, progress=step)
+    return gallery.calibration

@@ -243,7 +243,7 @@ def test_quotas_refuse_before_anything_is_written(url: str) -> None:
             gallery.enrol("e", rows["person 1"], metadata={"x": "y" * 50})
         with pytest.raises(ValueError, match=r"vectors must have the width of vectors \(\w+\), 13; got 14"):
             gallery.enrol("e", numpy.ones((1, 14)))
-        with pytest.raises(ValueError, match="probes must be at most 4; got 5"):
+        with pytest.raises(ValueError, match="probes must be at most 4 in one call; got 5"):
             gallery.identify(numpy.concatenate([rows[f"person {n}"] for n in range(5)]), top=1)
         with pytest.raises(ValueError, match="top must be at most 2; got 3"):
             gallery.identify(rows["person 1"], top=3)

@@ -1,12 +1,12 @@
 """kill -9 in the middle of enrolment, two writers and a reader: nothing acknowledged is lost, nobody is in part."""
 
-import os
+import multiprocessing
 import signal
-import subprocess
-import sys
-import textwrap
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -16,67 +16,69 @@ from likewise.gallery.sqlite import PRAGMAS
 from tests.gallery.people import embedded, model_of
 
 TEMPLATES = 3  # of every identity
-WRITER = """
-    import sys, numpy
-    from likewise.gallery import Gallery
-    path, name, log = sys.argv[1:]
+SECONDS = 120  # that two writers may take for a few enrolments on a busy machine
+# Each process is a fork of one that has imported torch already: a hundred times that import takes minutes.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.gallery.test_crashes"])
+
+
+def write(path: Path, log: Path) -> None:
+    """Enrol people until killed, and note each one that was acknowledged."""
     draw = numpy.random.default_rng()
-    with Gallery.open(path) as gallery, open(log, "a", buffering=1) as acknowledged:
+    with Gallery.open(path) as gallery, log.open("a", buffering=1) as acknowledged:
         while True:
-            who = f"{name} {draw.integers(1 << 62)}"
-            gallery.enrol(who, draw.normal(size=(3, 16)))
-            acknowledged.write(who + "\\n")
-"""
-READER = """
-    import sys, time, numpy
-    from likewise.gallery import Gallery
-    with Gallery.open(sys.argv[1]) as gallery:
+            who = f"{log.stem} {draw.integers(1 << 62)}"
+            gallery.enrol(who, draw.normal(size=(TEMPLATES, 16)))
+            acknowledged.write(who + "\n")
+
+
+def read(path: Path, log: Path) -> None:
+    """Ask until killed."""
+    with Gallery.open(path) as gallery, log.open("a", buffering=1) as answered:
         while True:
             gallery.identify(numpy.ones((1, 16)), top=3)
-            print("read", flush=True)
+            answered.write("read\n")
             time.sleep(0.002)
-"""
 
 
-def started(code: str, *arguments: str, output: int | None = None) -> subprocess.Popen[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", textwrap.dedent(code), *arguments]
-    return subprocess.Popen(command, stdout=output, env=environment, text=True)
+def length(log: Path) -> int:
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+@contextmanager
+def killed(*processes: Any) -> Generator[None]:
+    """Start processes; at the end they are killed, and must have lived until then."""
+    for process in processes:
+        process.start()
+    try:
+        yield
+        assert all(process.exitcode is None for process in processes)
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.join()
+            assert process.exitcode == -signal.SIGKILL
+            process.close()
 
 
 def rounds(folder: Path, count: int, acknowledgements: int) -> int:
     """Kill both writers at a random moment, so many times; gives how many enrolments were acknowledged."""
     path, draw = folder / "a.db", numpy.random.default_rng(0)
+    logs, answered = [folder / "one.log", folder / "two.log"], folder / "read.log"
     with Gallery.open(path) as gallery:
         gallery.enrol("first", numpy.ones((TEMPLATES, 16)))
-    watching = started(READER, str(path), output=subprocess.PIPE)
-    try:
+    with killed(PROCESSES.Process(target=read, args=(path, answered))):
         for _ in range(count):
-            logs = [folder / f"{name}.log" for name in ("one", "two")]
-            before = [log.stat().st_size if log.exists() else 0 for log in logs]
-            writers = [started(WRITER, str(path), log.stem, str(log)) for log in logs]
-            deadline = time.monotonic() + 60
-            while any(
-                not log.exists() or log.stat().st_size < start + 20 * acknowledgements
-                for log, start in zip(logs, before, strict=True)
-            ):
-                assert time.monotonic() < deadline
-                assert all(writer.poll() is None for writer in writers)
-                time.sleep(0.001)
-            time.sleep(float(draw.uniform(0, 0.02)))
-            for writer in writers:
-                writer.send_signal(signal.SIGKILL)
-                assert writer.wait() == -signal.SIGKILL
+            before, deadline = [length(log) for log in logs], time.monotonic() + SECONDS
+            with killed(*(PROCESSES.Process(target=write, args=(path, log)) for log in logs)):
+                while any(length(log) < at + acknowledgements for log, at in zip(logs, before, strict=True)):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.001)
+                time.sleep(float(draw.uniform(0, 0.02)))
             check(path, [line for log in logs for line in log.read_text().splitlines()])
-        assert watching.poll() is None  # the reader never failed
-        assert watching.stdout is not None
-        assert watching.stdout.readline() == "read\n"
-    finally:
-        watching.kill()
-        watching.wait()
-        assert watching.stdout is not None
-        watching.stdout.close()
-    return sum(len(log.read_text().splitlines()) for log in logs)
+        assert length(answered) > 0  # the reader never failed
+    return sum(map(length, logs))
 
 
 def check(path: Path, acknowledged: list[str]) -> None:

@@ -83,6 +83,31 @@ def test_the_search_finds_a_template_across_two_pages(tmp_path: Path) -> None:
     assert search_bytes([path], [row]) == (((str(path), PAGE - 100 + len(row) + 4),), 1)
 
 
+def plainly(data: bytes, templates: list[bytes]) -> int:
+    """What `search_bytes` counts, by its definition."""
+    cut = [[row[start : start + 32] for start in range(0, len(row), 32)] for row in templates]
+    return sum(any(any(piece) and piece in data for piece in pieces) for pieces in cut)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_search_equals_a_plain_one(sparse: bool, tmp_path: Path) -> None:
+    draw = numpy.random.default_rng(3)
+    rows = draw.normal(size=(60, 32)).astype(numpy.float32) * (draw.random((60, 32)) < (0.1 if sparse else 1))
+    templates = [row.tobytes() for row in rows]
+    data = bytearray(9 << 20)  # of zeros, over the edges of what is read at once
+    for number in range(0, 60, 3):
+        at = int(draw.integers(len(data) - 200)) if number else (1 << 22) - 20
+        data[at : at + 64] = templates[number][32:96]
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    found = search_bytes([path], templates)[1]
+    assert found == plainly(bytes(data), templates)
+    assert found >= 15
+    assert search_bytes([path], [row.tobytes() for row in draw.normal(size=(60, 32)).astype("f")])[1] == 0
+    path.write_bytes(b"short" + bytes([1, 2, 3, 4]))
+    assert search_bytes([path], [bytes([1, 2, 3, 4]), bytes([4, 3, 2, 1]), bytes(4)])[1] == 1
+
+
 def test_a_reader_makes_it_pending_and_the_next_opening_finishes(tmp_path: Path) -> None:
     with filled(tmp_path) as gallery, reader(tmp_path / "a.db") as other:
         found = gallery.forget("person 7", prove=True)

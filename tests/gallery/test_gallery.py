@@ -1,6 +1,7 @@
 """Enrol, verify, identify: what goes in, what comes out, what is refused."""
 
 import io
+from itertools import count
 from pathlib import Path
 
 import numpy
@@ -9,8 +10,9 @@ import torch
 from PIL import Image
 
 from likewise.data import Preparation
-from likewise.gallery import Embedder, Gallery, Incompatible
+from likewise.gallery import Embedder, Gallery, Incompatible, Limits
 from likewise.gallery.embedding import module_embedder
+from likewise.gallery.store import Model
 from likewise.networks import build_network, save_network
 from tests.gallery.people import model_of, people
 
@@ -45,6 +47,70 @@ def test_every_kind_of_image_gives_the_same_template(tmp_path: Path) -> None:
         assert gallery.enrol("bob", kinds).templates == 6
         assert gallery.enrol("eve", numpy.stack([pixels, picture(2)])).templates == 2
         assert (len(gallery), "bob" in gallery, "rob" in gallery, 7 in gallery) == (3, True, False, False)
+
+
+def test_a_picture_lies_as_its_file_does(tmp_path: Path) -> None:
+    turned = Image.Exif()
+    turned[0x0112] = 6  # a quarter turn
+    path = tmp_path / "turned.png"
+    Image.fromarray(picture(1)).save(path, exif=turned)
+    Image.fromarray(picture(2)).convert("RGBA").save(tmp_path / "clear.png")
+    with Gallery.open(tmp_path / "a.db", flat, model="flat 1") as gallery:
+        for file in (path, tmp_path / "clear.png"):
+            gallery.enrol("ann", file)
+            with Image.open(file) as opened:
+                assert gallery.verify("ann", opened).squared < 1e-12
+        assert gallery.verify("ann", picture(1)).squared > 0.1
+
+
+class Foreign:
+    """A vector of another library, as dlib's: neither a sequence nor an array."""
+
+    def __init__(self, numbers: list[float]) -> None:
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, place: int) -> float:
+        return self.numbers[place]
+
+
+def test_vectors_of_any_library_are_taken(tmp_path: Path) -> None:
+    def half(images: list[numpy.ndarray]) -> torch.Tensor:
+        return torch.tensor(flat(images)).bfloat16().requires_grad_()
+
+    whole = flat([picture(1)])[0]
+    for number, call in enumerate(
+        [
+            lambda images: [Foreign(row) for row in flat(images)],
+            lambda images: [torch.tensor(row, requires_grad=True) for row in flat(images)],
+            lambda images: [[round(each) for each in row] for row in flat(images)],
+            lambda images: numpy.array(flat(images), numpy.float16),
+            half,
+        ]
+    ):
+        with Gallery.open(tmp_path / f"{number}.db", call, model="foreign") as gallery:
+            gallery.enrol("ann", [picture(1), picture(2)])
+            assert gallery.verify("ann", Foreign(whole)).squared < 1e-4
+
+
+def test_too_many_are_refused_before_any_is_embedded(tmp_path: Path) -> None:
+    def never(images: list[numpy.ndarray]) -> None:
+        pytest.fail(f"{len(images)} images were embedded")
+
+    limits = Limits(probes=4, templates_each=3)
+    with Gallery.open(tmp_path / "a.db", never, model="never", limits=limits) as gallery:
+        for images in ([picture(1)] * 5, numpy.stack([picture(1)] * 5), (picture(n) for n in count())):
+            with pytest.raises(ValueError, match="identify: probes must be at most 4 in one call; got 5"):
+                gallery.identify(images)
+        with pytest.raises(ValueError, match="enrol: images must be at most 3 in one call; got 4"):
+            gallery.enrol("ann", [picture(1)] * 4)
+        gallery.store.add_model(Model(0, "never", gallery.embedder.fingerprint, 3, True, "float32"), current=True)
+        with pytest.raises(ValueError, match="strangers must be at most 4 in one call; got 5"):
+            gallery.calibrate(strangers=[picture(1)] * 5)
+        with pytest.raises(ValueError, match=r"strangers must be at least 3 / fpir, 6; got 4\."):
+            gallery.calibrate(strangers=[picture(1)] * 4, fpir=0.5)
 
 
 def test_what_cannot_be_read_is_skipped_and_listed(tmp_path: Path) -> None:
@@ -172,13 +238,17 @@ def test_odd_vectors_are_refused(vectors: object, message: str, tmp_path: Path) 
 
 
 def test_a_model_that_answers_oddly_is_refused(tmp_path: Path) -> None:
-    for number, call in enumerate([lambda images: None, lambda images: [[1.0, 2.0]] * 3, lambda images: ["a"]]):
+    for number, call in enumerate(
+        [lambda images: None, lambda images: [[1.0, 2.0]] * 3, lambda images: ["a"], lambda images: {"vectors": images}]
+    ):
         with Gallery.open(tmp_path / f"{number}.db", call, model="odd") as gallery:
             with pytest.raises(ValueError, match="embed must give one vector for each of 2 images"):
                 gallery.enrol("ann", [picture(1), picture(2)])
             assert len(gallery) == 0
     with pytest.raises(ValueError, match="name must be given with a function; got none"):
         Gallery.open(tmp_path / "x.db", flat)
+    with pytest.raises(ValueError, match=r"a torch module must be given as module_embedder\(.*; got Identity\."):
+        Gallery.open(tmp_path / "x.db", torch.nn.Identity(), model="identity")
 
 
 @pytest.mark.parametrize("url", ["mysql://user:secret@host/db", "http://a"])

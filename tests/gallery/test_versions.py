@@ -1,11 +1,13 @@
 """A new model beside an old one: proved compatible, refused, or enrolled anew."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy
 import pytest
 
 from likewise.gallery import Embedder, Gallery, Incompatible
+from likewise.gallery.jobs import upgrade_gallery
 from tests.gallery.people import model_of, people
 
 EVERYBODY = people(90, 8, spread=0.15)
@@ -111,6 +113,39 @@ def test_compatibility_is_not_passed_along_a_chain(tmp_path: Path) -> None:
 def test_odd_upgrades_are_refused(embed: Embedder, held_out: dict, message: str, tmp_path: Path) -> None:
     with filled(tmp_path) as gallery, pytest.raises(ValueError, match=message):
         gallery.upgrade(embed, held_out)
+
+
+def test_one_call_judges_and_enrols_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    pictures = {name: numpy.stack([coded(row) for row in rows]) for name, rows in EVERYBODY.items()}
+    known, held_out = (dict(list(pictures.items())[part]) for part in (slice(0, 40), slice(40, None)))
+    same, turned = (Embedder(call, name) for call, name in ((decoded, "v2"), (lambda x: decoded(x) @ TURNED, "v3")))
+    with Gallery.open(tmp_path / "a.db", decoded, model="v1") as gallery:
+        for name, rows in known.items():
+            gallery.enrol(name, rows)
+        for newer, replace in ((same, False), (turned, True)):
+            upgrade = partial(upgrade_gallery, gallery, newer, held_out, far=0.05, images=known, replace=replace)
+            stopped = iter([False] * 15 + [True]).__next__
+            first, added = upgrade(interrupted=stopped)
+            assert first is not None
+            assert added is not None
+            assert (first.compatible, added.identities) == (not replace, 15)
+            again, added = upgrade()
+            assert again is None
+            assert added is not None
+            assert (added.identities, gallery.outdated(newer), gallery.embedder.name) == (25, (), newer.name)
+            assert gallery.store.count() == (40, 320)
+        verdict, added = upgrade_gallery(gallery, same, held_out, far=0.05, images=known)
+        assert verdict is not None
+        assert (verdict.compatible, added) == (False, None)
+
+
+def coded(row: numpy.ndarray) -> numpy.ndarray:
+    """A vector as a picture of 1 x 13."""
+    return numpy.repeat(((row + 1) * 127).astype(numpy.uint8)[None, :, None], 3, axis=2)
+
+
+def decoded(images: list[numpy.ndarray]) -> numpy.ndarray:
+    return numpy.stack([image[0, :, 0] / 127 - 1 for image in images])
 
 
 def test_images_that_are_not_known_are_asked_for(tmp_path: Path) -> None:
