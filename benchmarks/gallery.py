@@ -1,12 +1,16 @@
-"""The gallery: exact search against FAISS, opening, enrolling and forgetting; answers are compared first.
+"""The gallery: exact search against FAISS, opening, enrolling and forgetting; build and find against deepface.
 
 Run it as `python -m benchmarks.gallery`, on a machine that does nothing else (three minutes, 5 GB of memory).
-`--peers` names a Python with faiss-cpu; without it FAISS is left out and said to be. Exit code 1: an answer is wrong.
+`--peers` names a Python with faiss-cpu, `--deepface` one with deepface (and LIKEWISE_LFW the images); what is left out
+is said to be. Answers are compared first. Exit code 1: an answer is wrong.
 """
 
 import json
+import os
+import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,11 +24,15 @@ import typer
 from benchmarks.harness.measurement import machine
 from benchmarks.harness.worker import PEERS_PYTHON, RESULTS
 from likewise.gallery import Gallery
+from likewise.gallery.jobs import People, enrol_people
 from likewise.gallery.search import Matrix
 from likewise.gallery.store import Person
 from likewise.metric import quantised
 
 ROWS, WIDTH, K = 1_000_000, 128, 10
+IMAGES, SIDE = 2000, 16  # against deepface
+PROJECTED = numpy.random.default_rng(0).normal(size=(SIDE * SIDE * 3, WIDTH))
+SPENT: list[float] = []  # seconds in the embedder
 BATCHES = (1, 64, 1000)
 AIMS = {  # name -> at most
     "float / FAISS, batch 1": 1.0,
@@ -155,8 +163,48 @@ def store(folder: Path) -> dict[str, float]:
     return figures
 
 
+def projection(images: list[numpy.ndarray]) -> numpy.ndarray:
+    """The embedder of run_deepface.py: 16 x 16 pixels to 128 numbers."""
+    start = time.perf_counter()
+    small = numpy.stack([image[7::16, 7::16][:SIDE, :SIDE] for image in images]).reshape(len(images), -1)
+    found = (small / 255 - 0.5) @ PROJECTED
+    SPENT.append(time.perf_counter() - start)
+    return found
+
+
+def against_deepface(python: Path, archive: Path, folder: Path) -> dict[str, Any]:
+    """Seconds to build a gallery of 2,000 images and to find one, without the embedder's, on both sides."""
+    images, probes = folder / "images", folder / "probes"
+    with tarfile.open(archive) as opened:
+        members = sorted((m for m in opened if re.search(r"\d{4}\.jpg$", m.name)), key=lambda m: m.name)[:IMAGES]
+        for number, member in enumerate(members):
+            name, data = Path(member.name).name, opened.extractfile(member)
+            assert data is not None
+            pixels = data.read()
+            for place in (images / name[:-9], *([probes] if number % (IMAGES // 10) == 0 else [])):
+                place.mkdir(parents=True, exist_ok=True)
+                (place / name).write_bytes(pixels)
+    with Gallery.open(folder / "faces.db", projection, model="projection") as gallery:
+        start = time.perf_counter()
+        enrolled = enrol_people(gallery, People(images)).added
+        build = time.perf_counter() - start - sum(SPENT)
+        assert enrolled.templates == len(members), enrolled
+        find = []
+        for probe in sorted(probes.iterdir()):
+            before, start = sum(SPENT), time.perf_counter()
+            [found] = gallery.identify(probe, top=10)
+            find.append(time.perf_counter() - start - (sum(SPENT) - before))
+            assert found.candidates[0].identity == probe.name[:-9], "the probe is one of the images"
+    ours = {"build": build, "find": min(find)}
+    command = [str(python), "benchmarks/peers/run_deepface.py", *map(str, (images, probes, folder / "deepface.json"))]
+    subprocess.run(command, check=True, env={**os.environ, "DEEPFACE_HOME": str(folder), "TF_CPP_MIN_LOG_LEVEL": "3"})
+    theirs = json.loads((folder / "deepface.json").read_text())
+    return {"images": len(members), "likewise": ours, "deepface": theirs}
+
+
 def main(
     peers: Annotated[Path | None, typer.Option(help="A Python with faiss-cpu.")] = None,
+    deepface: Annotated[Path | None, typer.Option(help="A Python with deepface.")] = None,
     out: Annotated[Path, typer.Option(help="Where to write the numbers.")] = RESULTS / "gallery.json",
 ) -> None:
     """Measure, print every figure beside its aim, and write them."""
@@ -164,12 +212,21 @@ def main(
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         facts, figures = search(python, Path(folder))
         figures |= store(Path(folder))
+        lfw, notes = os.environ.get("LIKEWISE_LFW"), []
+        if python is None:
+            notes.append("FAISS was not there to compare with.")
+        if deepface is None or lfw is None:
+            notes.append("deepface or its images (LIKEWISE_LFW) were not there to compare with.")
+        else:
+            facts["against deepface"] = against_deepface(deepface, Path(lfw), Path(folder))
+        notes.append(f"Load of the machine when it ended: {os.getloadavg()[0]:.1f} (one minute).")
     for name, value in figures.items():
         aim = AIMS.get(name)
         verdict = "" if aim is None else f"  at most {aim:.3g}: {'kept' if value <= aim else 'MISSED'}"
         print(f"{name:<40}{value:>12.4g}{verdict}")
     print(json.dumps(facts))
-    out.write_text(json.dumps({"machine": machine(), "aims": AIMS, "figures": figures, **facts}, indent=1) + "\n")
+    facts = {"machine": machine(), "aims": AIMS, "figures": figures, **facts, "notes": notes}
+    out.write_text(json.dumps(facts, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 import json
 import os
-import secrets
 import zipfile
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
@@ -91,7 +89,7 @@ def write_dump(store: Store, path: Path) -> None:
         dump = dump_of(store)
         _write(dump, part)
     for number in dump.people.keys() - store.names().keys():
-        forget_in_dump(path, number, origin=store.origin)
+        forget_in_dump(path, number, origin=store.origin, wait=True)
 
 
 def _write(dump: Dump, file: IO[bytes]) -> None:
@@ -113,61 +111,89 @@ def _write(dump: Dump, file: IO[bytes]) -> None:
 
 
 @contextmanager
-def part_file(path: Path) -> Generator[IO[bytes]]:
+def part_file(path: Path, *, wait: bool = True) -> Generator[IO[bytes]]:
     """A new file that takes the place of `path` at the end: `path` is whole or not there, for its owner alone.
 
-    It is locked while it is written, and what was at `path` before is overwritten: its blocks would keep what is not in
+    Its lock lets one process at a time read and write a copy; the next waits, or raises BlockingIOError. If nothing is
+    written to it, `path` stays as it is. What was at `path` before is overwritten: its blocks would keep what is not in
     the new file.
     """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    old = path.open("r+b") if path.is_file() else None
-    try:
-        with open(part, "x+b", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            _lock(file)
+    part = _part(path)
+    with _locked(part, wait=wait) as file:
+        old = path.open("r+b") if path.is_file() else None
+        replaced = False
+        try:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            part.replace(path)  # while it is locked
-        if old is not None:
-            _overwrite(old)
-    finally:
-        for file in _with_sides(part):
-            file.unlink(missing_ok=True)
-        if old is not None:
-            old.close()
-
-
-def _with_sides(path: Path) -> list[Path]:
-    """What SQLite may write beside a database, and the database last."""
-    return [path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal", "")]
+            for side in _sides(part):
+                side.unlink(missing_ok=True)
+            if file.seek(0, os.SEEK_END):
+                part.replace(path)
+                replaced = True
+                if old is not None:
+                    _overwrite(old)
+        finally:
+            if not replaced:  # else it may be another's by now
+                for left in (*_sides(part), part):
+                    left.unlink(missing_ok=True)
+            if old is not None:
+                old.close()
 
 
 def being_written(path: Path) -> bool:
     """Whether a process is writing a copy to `path` now. What a crash has left of such a copy is overwritten."""
-    busy = False
-    for part in path.parent.glob(f".{escape(path.name)}.*.part"):
-        with suppress(FileNotFoundError), part.open("r+b") as held:
-            if not _lock(held):
-                busy = True
-                continue
-            for left in filter(Path.is_file, _with_sides(part)):
-                with left.open("r+b") as file:
-                    _overwrite(file)
-                left.unlink()
-    return busy
+    part = _part(path)
+    if not any(left.exists() for left in (*_sides(part), part)):
+        return False
+    try:
+        with _locked(part, wait=False):
+            part.unlink()
+    except BlockingIOError:
+        return True
+    return False
 
 
-def _lock(file: IO[bytes]) -> bool:
-    """Lock a file, unless another process has it."""
+def _part(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")
+
+
+def _sides(path: Path) -> list[Path]:
+    """What SQLite may write beside a database."""
+    return [path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal")]
+
+
+@contextmanager
+def _locked(part: Path, *, wait: bool) -> Generator[IO[bytes]]:
+    """A part file that no other process has, empty."""
+    with ExitStack() as stack:
+        while True:
+            file = stack.enter_context(open(part, "r+b", opener=_made))
+            _lock(file, wait=wait)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), part.stat()):  # else its owner has moved it meanwhile
+                    break
+            file.close()
+        _overwrite(file)
+        file.truncate(0)
+        file.seek(0)
+        for side in filter(Path.is_file, _sides(part)):
+            with side.open("r+b") as left:
+                _overwrite(left)
+            side.unlink()
+        yield file
+
+
+def _made(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_CREAT, 0o600)
+
+
+def _lock(file: IO[bytes], *, wait: bool) -> None:
     try:
         import fcntl
-    except ImportError:  # no locks: what may be written now is left alone
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    except ImportError:  # a system without them
+        return
+    fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _overwrite(file: IO[bytes]) -> None:
@@ -179,13 +205,13 @@ def _overwrite(file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-def forget_in_dump(path: Path, number: int, *, origin: int) -> bool:
+def forget_in_dump(path: Path, number: int, *, origin: int, wait: bool = False) -> bool:
     """Take one identity out of a dump; False, and nothing is changed, if the dump is of another gallery."""
-    dump = read_dump(path, Limits())
-    if dump.origin != origin:
-        return False
-    if number in dump.people:
-        with part_file(path) as part:
+    with part_file(path, wait=wait) as part:  # nobody else rewrites it between reading and writing
+        dump = read_dump(path, Limits())
+        if dump.origin != origin:
+            return False
+        if number in dump.people:
             _write(_without(dump, number), part)
     return True
 

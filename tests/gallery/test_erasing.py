@@ -223,8 +223,8 @@ def test_a_database_that_names_itself_as_its_copy_is_opened(tmp_path: Path) -> N
 def test_what_a_crash_left_of_a_copy_is_erased_too(tmp_path: Path) -> None:
     with filled(tmp_path) as gallery:
         gallery.dump(tmp_path / "c.npz")
-        (tmp_path / ".c.npz.0123abcd.part").write_bytes(EVERYBODY["person 7"].tobytes())
-        (tmp_path / ".c.npz.0123abcd.part-journal").write_bytes(EVERYBODY["person 7"].tobytes())
+        (tmp_path / ".c.npz.part").write_bytes(EVERYBODY["person 7"].tobytes())
+        (tmp_path / ".c.npz.part-journal").write_bytes(EVERYBODY["person 7"].tobytes())
         assert gallery.forget("person 7").status == "erased"
         assert left(tmp_path) == 0
         assert not list(tmp_path.glob(".c.npz*"))
@@ -282,6 +282,23 @@ def test_a_dump_is_one_view_while_others_write(tmp_path: Path) -> None:
         done.result()
         dump = dumps.read_dump(tmp_path / "c.npz", Limits())
         assert {len(dump.owners[1][dump.owners[1] == number]) for number in dump.people} <= {3, 30, 31}
+
+
+def test_two_who_forget_at_once_both_leave_the_dump(tmp_path: Path) -> None:
+    names = [f"person {number}" for number in range(1, 7)]
+
+    def forget(mine: list[str]) -> None:
+        with Gallery.open(tmp_path / "a.db") as other:
+            for name in mine:
+                other.forget(name)
+
+    with filled(tmp_path) as gallery, ThreadPoolExecutor(2) as pool:
+        gallery.dump(tmp_path / "c.npz")
+        list(pool.map(forget, (names[:3], names[3:])))
+        assert gallery.settle()
+        dump = dumps.read_dump(tmp_path / "c.npz", Limits())
+        assert {name for name, _ in dump.people.values()} == set(EVERYBODY) - set(names)
+        assert [path.name for path in tmp_path.glob(".*")] == []
 
 
 def test_an_erasure_in_the_middle_of_another_one_is_not_taken_for_done(tmp_path: Path) -> None:
