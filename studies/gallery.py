@@ -3,7 +3,8 @@
 Run it as `python -m studies.gallery descriptors.npz`: a .npz of `likewise embed`, or of benchmarks/peers/run_dlib.py,
 which describes LFW by dlib's network. It repeats 200 splits by person: the threshold of one part promises a false
 accept rate with an interval, the other part shows it. Then 1,000 people are enrolled, and others are strangers. It
-writes studies/results/gallery.json. Ten identities, as of digits, show nothing here.
+writes benchmarks/results/gallery_calibration.json, from which docs/gallery.md is rendered. Ten identities, as of
+digits, show nothing here.
 """
 
 import json
@@ -24,7 +25,7 @@ SPLITS, FAR = 200, 1e-3
 FPIRS = (0.01, 0.05)
 ENROLLED = 1000
 LEAST_PEOPLE = 100
-RESULTS = Path(__file__).parent / "results"
+OUT = Path(__file__).parents[1] / "benchmarks/results/gallery_calibration.json"
 
 
 def read(path: Path) -> tuple[Tensor, Tensor]:
@@ -120,7 +121,7 @@ def main() -> None:
     found["halves"] = fresh_rates(vectors, labels, share=0.5, splits=splits)
     found["70:30"] = fresh_rates(vectors, labels, share=0.7, splits=splits)
     print(json.dumps(found, indent=1))
-    (RESULTS / "gallery.json").write_text(json.dumps(found, indent=1) + "\n")
+    OUT.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NEAR = 1.25  # times the threshold: an unknown probe up to there is a near miss
 MOST = 200  # answers that are shown with pictures
 CANDIDATES = 3
+WHOLE = 0.999  # share at which a curve ends
 
 
 def gallery_page(
@@ -50,6 +51,8 @@ def gallery_page(
 def curve_figure(curve: Sequence[tuple[float, float]], threshold: float, share: float, label: str, name: str) -> str:
     """A share on a logarithmic axis against squared distance, with the threshold marked."""
     points = [(squared, rate) for squared, rate in curve if rate > 0]
+    whole = next((place for place, (_, rate) in enumerate(points) if rate >= WHOLE), len(points))
+    points = points[: whole + 1]  # beyond, the curve is a line
     lowest = math.floor(math.log10(points[0][1]))
     left, right = min(points[0][0], threshold), points[-1][0]
     ticks = tuple((left + (right - left) * i / 4, f"{left + (right - left) * i / 4:.2f}") for i in range(5))
