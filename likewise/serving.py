@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 HOST = "127.0.0.1"
 BODY = 1_000_000  # bytes of a request's body
 CLIENTS = 32  # connections that are served at once; a further one is closed
+OWNER = "owner"  # of a server: who has the token that was printed at its start
 PATIENCE = 30.0  # seconds for a client to send its request
 SAFE = ("GET", "HEAD")
 HEADERS = {  # of every response
@@ -45,6 +46,8 @@ class Refusal(Exception):
 class Gate:
     """The checks of a loopback server on the address, the origin, the token and the size of a request.
 
+    others: tokens of further clients, by their names; the first token is the owner's.
+
     >>> gate = Gate(8000, "secret")
     >>> gate.check_address({"host": "127.0.0.1:8000", "origin": "https://example.org"})
     Traceback (most recent call last):
@@ -55,6 +58,7 @@ class Gate:
     port: int
     token: str = field(repr=False)
     body: int = BODY
+    others: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -69,15 +73,18 @@ class Gate:
         if origin is not None and origin.lower() not in [f"http://{name}" for name in self.hosts]:
             raise Refusal(403, f"Origin must be http://{self.hosts[0]}; got {origin[:80] or 'none'}.")
 
-    def check_token(self, given: str) -> None:
-        """Refuse anything but the token; takes as long for a near miss as for any other."""
-        if not secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode()):
+    def check_token(self, given: str) -> str:
+        """The client that a token is of; another is refused, and takes as long for a near miss as for any other."""
+        tried, tokens = given.encode("utf-8", "replace"), {OWNER: self.token, **self.others}
+        found = [name for name, token in tokens.items() if secrets.compare_digest(tried, token.encode())]
+        if not found:
             raise Refusal(401, "The token that was printed at the start is needed.")
+        return found[0]
 
-    def check_bearer(self, headers: Mapping[str, str]) -> None:
+    def check_bearer(self, headers: Mapping[str, str]) -> str:
         """Refuse a request without `Authorization: Bearer <token>`."""
         kind, _, given = headers.get("authorization", "").partition(" ")
-        self.check_token(given if kind == "Bearer" else "")
+        return self.check_token(given if kind == "Bearer" else "")
 
     def check_length(self, headers: Mapping[str, str]) -> int:
         """The length of a request's body, which must be told beforehand and be within the limit."""
@@ -89,8 +96,12 @@ class Gate:
         return int(told)
 
 
-def guarded(app: App, gate: Gate) -> App:
-    """An ASGI application behind a gate with a bearer token; a body without a length is cut off at the limit."""
+def guarded(app: App, gate: Gate, *, page: bool = False) -> App:
+    """An ASGI application behind a gate with a bearer token; a body without a length is cut off at the limit.
+
+    page: the token may be the first part of the path instead, and what changes something must say its Origin then, as
+    in `Server`. The client's name is scope["client_name"].
+    """
 
     async def answered(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -101,7 +112,13 @@ def guarded(app: App, gate: Gate) -> App:
             if scope["type"] != "http":
                 raise Refusal(403, "Only HTTP is served.")
             gate.check_address(headers)
-            gate.check_bearer(headers)
+            given, slash, path = scope.get("path", "").lstrip("/").partition("/")
+            if page and slash and "authorization" not in headers:
+                scope = {**scope, "client_name": gate.check_token(given), "path": f"/{path}", "raw_path": None}
+                if scope["method"] not in SAFE and "origin" not in headers and headers.get("sec-fetch-site") != "none":
+                    raise Refusal(403, "A page that changes something must say its Origin.")
+            else:
+                scope = {**scope, "client_name": gate.check_bearer(headers)}
             if "content-length" in headers:
                 gate.check_length(headers)
         except Refusal as refusal:

@@ -41,6 +41,7 @@ from likewise.cli.gallery import (
 from likewise.cli.grade import GRADE_EXAMPLES, grade
 from likewise.cli.mcp import MCP_EXAMPLES, mcp
 from likewise.cli.review import REVIEW_EXAMPLES, review
+from likewise.cli.serve import SERVE_EXAMPLES, serve
 from likewise.cli.terminal import Json, examples, progress_bar, small_images, verb
 from likewise.cli.train import TRAIN_EXAMPLES, small_training, train
 
@@ -118,6 +119,7 @@ app.command(epilog=UPGRADE_EXAMPLES)(verb(upgrade))
 app.command(epilog=DEPTH_EXAMPLES)(verb(depth, page="out", small=small_images))
 app.command(epilog=EXITS_EXAMPLES)(verb(exits, page="out", small=small_images))
 app.command("cost", context_settings=COST_SETTINGS, epilog=COST_EXAMPLES)(verb(show_cost))
+app.command(epilog=SERVE_EXAMPLES)(serve)
 app.command(epilog=MCP_EXAMPLES)(mcp)
 
 

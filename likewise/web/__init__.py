@@ -1,0 +1,1 @@
+"""A gallery as a service: an HTTP API and one page, on the loopback address."""
