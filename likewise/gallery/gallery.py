@@ -626,7 +626,11 @@ class Gallery:
         self._correct(lambda grouped: grouped.split(templates))
 
     def assign(self, templates: Sequence[int], identity: str) -> None:
-        """Give templates to an identity, new or not; an identity that is left without any is deleted."""
+        """Give templates to an identity, new or not; an identity that is left without any is deleted.
+
+        Backups and dumps that were made before lose the identities that the templates came from: `forget` reaches
+        copies by identity, and would not find there what moved. Make new ones afterwards.
+        """
         require_name("assign", identity)
         known = {number for each in self.store.models() for *_, numbers in self.store.rows(each) for number in numbers}
         missing = [number for number in templates if number not in known]

@@ -423,6 +423,10 @@ class PostgresStore:
             for model in _models(db):
                 query = "SELECT DISTINCT identity FROM {} WHERE id = ANY(%s)"
                 left |= {old for (old,) in _of(db, model, query, list(numbers))}
+            # Copies have the templates under their old owners, where forgetting the new one would not find them.
+            for number in left - {owner}:
+                db.execute("INSERT INTO erasing VALUES (%s) ON CONFLICT DO NOTHING", (number,))
+            for model in _models(db):
                 _of(db, model, "UPDATE {} SET identity = %s WHERE id = ANY(%s) RETURNING id", owner, list(numbers))
             for model in _models(db):
                 query = "SELECT DISTINCT identity FROM {} WHERE identity = ANY(%s)"
@@ -431,7 +435,9 @@ class PostgresStore:
             _count(db, identities=-len(left))
             return owner
 
-        return self._within(work, write=True)
+        owner = self._within(work, write=True)
+        self.settle()
+        return owner
 
     # Erasing
 
@@ -446,7 +452,7 @@ class PostgresStore:
                 for (number,) in _of(db, model, "DELETE FROM {} WHERE identity = %s RETURNING id", row[0])
             ]
             db.execute("DELETE FROM identity WHERE id = %s", row)
-            db.execute("INSERT INTO erasing VALUES (%s)", row)
+            db.execute("INSERT INTO erasing VALUES (%s) ON CONFLICT DO NOTHING", row)
             _count(db, identities=-1, templates=-len(gone))
             self._contract(db, gone)
             return row[0], len(gone)

@@ -474,6 +474,9 @@ class SqliteStore:
                     (number,),
                 )
             self._set_state("epoch", self._state("epoch") + 1)  # owners in memory are others now
+            # Copies have the templates under their old owners, where forgetting the new one would not find them.
+            self._db.executemany("INSERT OR IGNORE INTO erasing VALUES (?)", [(each,) for each in left - {owner}])
+        self._settle_if_possible()
         return owner
 
     def _end(self, model: Model) -> tuple[int, int]:

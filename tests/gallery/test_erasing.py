@@ -150,6 +150,24 @@ def test_backups_and_dumps_are_erased_too(tmp_path: Path) -> None:
             assert copy.identify(EVERYBODY["person 8"][0])[0].candidates[0].identity == "person 8"
 
 
+def test_templates_that_were_given_to_another_identity_leave_copies_with_it(tmp_path: Path) -> None:
+    rows = people(3, 2, width=WIDTH)
+    with Gallery.open(tmp_path / "a.db") as gallery:
+        for name in rows:
+            gallery.enrol(name, rows[name])
+        gallery.backup(tmp_path / "b.db")
+        gallery.dump(tmp_path / "c.npz")
+        owner = gallery.store.number("person 0")
+        [(_, owners, numbers)] = gallery.store.rows(gallery.store.models()[0])
+        gallery.assign([int(number) for number in numbers[owners == owner]], "ann")
+        erasure = gallery.forget("ann", prove=True)
+        assert erasure.status == "erased"
+        assert erasure.found == 0
+        assert list(gallery.identities()) == ["person 1", "person 2"]
+    with Gallery.open(tmp_path / "b.db") as backup:
+        assert list(backup.identities()) == ["person 1", "person 2"]
+
+
 def test_a_backup_that_is_read_is_pending(tmp_path: Path) -> None:
     with filled(tmp_path) as gallery:
         gallery.backup(tmp_path / "b.db")
