@@ -8,20 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from likewise.checks import require, require_number
-from likewise.grading.comparing import (
-    EQUAL,
-    Outcome,
-    World,
-    compared,
-    depends,
-    different,
-    rows_as_columns,
-    shown,
-    undecided,
-)
+from likewise.grading.comparing import compared
+from likewise.grading.conditions import rows_as_columns
 from likewise.grading.final import DENIED, final_answer
 from likewise.grading.given import conventions_of, given_of, renamed
-from likewise.grading.parsing import VOWELS, cleaned, readings
+from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different, undecided
+from likewise.grading.parsing import VOWELS, readings
+from likewise.grading.showing import shown
+from likewise.grading.spelling import cleaned
 from likewise.grading.units import unit_of
 from likewise.reading.expressions import Node
 from likewise.reading.latex import Unread, tokens

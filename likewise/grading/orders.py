@@ -11,6 +11,11 @@ from fractions import Fraction
 from math import log
 
 from likewise.grading.algebra import Forms, Ratio, Unclear, rational
+from likewise.grading.conditions import merged_names
+from likewise.grading.given import name_of, substituted
+from likewise.grading.numbers import seed_of
+from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different, undecided
+from likewise.grading.parsing import bare
 from likewise.reading.expressions import Node
 
 Exponents = dict[tuple[str, str], Fraction]  # (size, one of LADDER) -> exponent
@@ -175,3 +180,74 @@ def _under(term: Exponents, other: Exponents) -> bool:
         if next((rate for rate in rates if rate), 0) > 0:
             return False
     return True
+
+
+def compare_orders(one: Node, other: Node, world: World) -> Outcome:
+    if one.kind != other.kind:
+        inner = one.parts[0] if one.kind == "order" else other.parts[0]
+        rest = other if one.kind == "order" else one
+        if rest.kind in ("set", "vector", "unit", "interval"):
+            return undecided("an order and something else")
+        outcome = _growths(inner, rest, world)
+        return depends("if an order is meant") if outcome.verdict == "equal" else outcome
+    outcome = _growths(one.parts[0], other.parts[0], world)
+    if outcome.verdict == "equal" and one.text != other.text:
+        return depends(f"if the bound {one.text} is the bound {other.text}")
+    return outcome
+
+
+def _growths(one: Node, other: Node, world: World) -> Outcome:
+    values = dict(world.given.values)
+    for relation in world.given.relations:  # N >= D becomes N = D * (a size of its own)
+        names = [name_of(part) for part in relation.parts]
+        if len(names) == 2 and all(names) and relation.joined[0] in (">", ">=", "<", "<="):
+            above, below = names if relation.joined[0] in (">", ">=") else reversed(names)
+            values.setdefault(
+                above, Node("product", (Node("name", text=below), Node("name", text=f"{above}/{below}")), joined=("",))
+            )
+        elif not all(bare(part).kind == "number" or name_of(part) for part in relation.parts):
+            world.notes.append("a condition was not used for the order")
+    trees = [_summed(substituted(node, values)) for node in (one, other)]
+    outcome = _growth_outcome(trees, world)
+    if outcome.verdict == "different":
+        products = not any(part.kind in ("+", "-") for tree in trees for part in tree.walk())
+        for said, *folded in merged_names(trees[0], trees[1], world, sizes=products):
+            if _growth_outcome(folded, world).verdict == "equal":
+                return depends(f"if {said}")
+    if outcome.verdict == "different" and world.given.unread:
+        return undecided(f"a condition is not read: {world.given.unread[0]}")
+    return outcome
+
+
+def _summed(node: Node) -> Node:
+    """The tree with max(a, b) as a + b, which grow alike, where it is a summand or factor."""
+    node = bare(node)
+    if node.kind == "call" and node.text == "max":
+        total = node.parts[0]
+        for part in node.parts[1:]:
+            total = Node("+", (total, part))
+        return total
+    if node.kind in ("+", "product"):
+        return Node(node.kind, tuple(map(_summed, node.parts)), node.text, node.joined)
+    return node
+
+
+def _growth_outcome(trees: list[Node], world: World) -> Outcome:
+    names = {part.text for tree in trees for part in tree.walk() if part.kind == "name"}
+    forms = Forms(names, names, base="e", seconds=world.left)
+    try:
+        terms = [terms_of(tree, forms) for tree in trees]
+    except Unclear as error:
+        forms = Forms(names, names, base="e", seconds=world.left)
+        one, other = map(forms.form, trees)
+        ratio = forms.over(one, other) if other.top != 0 else None
+        if ratio is not None and (fixed := rational(ratio)) is not None and fixed > 0:
+            return EQUAL
+        return undecided(str(error))
+    found, direction = compare(terms[0], terms[1], seed_of(*trees))
+    if found:
+        return EQUAL
+    if found is False:
+        side = " (the one is in O of the other)" if bounded(terms[0], terms[1]) or bounded(terms[1], terms[0]) else ""
+        return different(f"they grow differently for {direction}{side}")
+    return undecided("orders that no direction tells apart")

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.grading.comparing import World, compared
+from likewise.grading.comparing import compared
 from likewise.grading.given import conventions_of, given_of
 from likewise.grading.grading import SECONDS, Grade, grade
+from likewise.grading.outcomes import World
 from likewise.grading.parsing import readings
 from likewise.reading import check_answer
 from likewise.reading.findings import Statement
