@@ -8,6 +8,7 @@ from likewise.grading.balls import Point, Undefined, precise
 from likewise.grading.conditions import scalars
 from likewise.grading.entries import has_array, rows_of
 from likewise.grading.equations import compare_equations, compare_inequalities
+from likewise.grading.families import compare_families, family, if_integers, integer_name
 from likewise.grading.given import name_of, substituted
 from likewise.grading.numbers import CONSTANTS, ORDERED, free_names
 from likewise.grading.orders import compare_orders
@@ -42,6 +43,9 @@ def simplified(node: Node, world: World) -> Node:
             return listed
         case "where":
             return interval_of(node.parts[1], name_of(node.parts[0]), world)
+        case "congruent" if name_of(node.parts[0]):  # x = 3 (mod 7) is x = 3 + 7*k for all integers k
+            turns = Node("product", (node.parts[2], Node("name", text="k_")), joined=("",))
+            return family((Node("+", (node.parts[1], turns)),), "k_")
         case "law_of":
             return node.parts[1]
         case "set":
@@ -84,6 +88,9 @@ def _chained(node: Node, world: World) -> Node:
         if "equiv" in relations:
             raise Unread("a congruence")
         return _equated(node, world)
+    if relations == {"!="} and len(node.parts) == 2 and name_of(node.parts[0]):
+        point = simplified(node.parts[1], world)
+        return Node("without", (Node("name", text="bb_R"), Node("set", (point,))), joined=(name_of(node.parts[0]),))
     if relations <= set(ORDERED):
         names = {part.text for part in node.walk() if part.kind == "name"} - CONSTANTS
         if len(names) == 1:
@@ -121,6 +128,10 @@ def _equated(node: Node, world: World) -> Node:
         if outcome.verdict != "equal":
             raise Unread("a chain of equalities that is not proved")
     value = simplified(sides[-1], world)
+    if left.kind == "vector" and value.kind == "vector" and len(left.parts) == len(value.parts):  # (x, y) = (1, 2)
+        pairs = sorted(zip(map(name_of, left.parts), value.parts, strict=True), key=lambda pair: pair[0])
+        names = tuple(map(name_of, left.parts))  # their order is said
+        return Node("assigned", tuple(Node("defined", (each,), name) for name, each in pairs), joined=names)
     return Node("defined", (value,), head, tuple(parameters)) if head else value
 
 
@@ -139,6 +150,11 @@ def _all_names(node: Node) -> set[str]:
 
 
 def _listed(node: Node, world: World) -> Node:
+    integers = [integer_name(part) for part in node.parts]
+    if len(names := [name for name in integers if name]) == 1 and len(node.parts) > 1:  # x = 2*pi*k, k in Z
+        rest = tuple(part for part, name in zip(node.parts, integers, strict=True) if not name)
+        values = simplified(rest[0] if len(rest) == 1 else Node("list", rest, "or"), world)
+        return family(values.parts if values.kind in ("set", "defined") else (values,), names[0])
     parts = [simplified(part, world) for part in node.parts]
     heads = [part.text for part in parts if part.kind == "defined"]
     if heads and len(heads) == len(parts):
@@ -156,14 +172,14 @@ def _listed(node: Node, world: World) -> Node:
         if all(part.kind == "region" for part in parts):
             raise Unread("several conditions")
         raise Unread("statements of several kinds")
-    return Node("set", tuple(parts), "list")
+    return Node("set", tuple(parts), "values" if heads or node.text == "or" else "list")
 
 
 def _by_kind(one: Node, other: Node, world: World) -> Outcome:
     if not world.left:
         raise Unclear("it took too long")
     kinds = {one.kind, other.kind}
-    if "defined" in kinds:
+    if "defined" in kinds and "family" not in kinds:
         return _defined(one, other, world)
     if "assigned" in kinds:
         return _assigned(one, other, world)
@@ -183,6 +199,8 @@ def _by_kind(one: Node, other: Node, world: World) -> Outcome:
         if len(kinds) > 1:
             return undecided(f"a {one.kind} and a {other.kind}")
         return _laws(one, other, world)
+    if "family" in kinds:
+        return compare_families(one, other, world)
     region = {"interval", "union", "without", "meet"}
     if kinds & region or (kinds == {"vector", "name"} and "bb_R" in (one.text, other.text)):
         return compare_regions(one, other, world)
@@ -196,7 +214,8 @@ def _by_kind(one: Node, other: Node, world: World) -> Outcome:
         return _arrays(one, other, world)
     if "unit" in kinds:
         return compare_quantities(one, other, world)
-    return scalars(one, other, world)
+    outcome = scalars(one, other, world)
+    return (outcome.verdict == "different" and if_integers(one, other, world)) or outcome
 
 
 def _defined(one: Node, other: Node, world: World) -> Outcome:
@@ -244,15 +263,20 @@ def _assigned(one: Node, other: Node, world: World) -> Outcome:
         )
     values, rest = (one, other) if one.kind == "assigned" else (other, one)
     if rest.kind == "vector" and len(rest.parts) == len(values.parts):
+        by_name = {part.text: part.parts[0] for part in values.parts}
+        names = values.joined or tuple(by_name)
         outcome = all_of(
-            [_by_kind(part.parts[0], bare(each), world) for part, each in zip(values.parts, rest.parts, strict=True)]
+            [_by_kind(by_name[name], bare(each), world) for name, each in zip(names, rest.parts, strict=True)]
         )
-        shown = ", ".join(part.text for part in values.parts)
-        return (
-            depends(f"if the entries are ({shown})")
-            if outcome.verdict == "equal"
-            else undecided("the order of the entries is not said")
-        )
+        if values.joined:
+            return outcome
+        if outcome.verdict != "equal":
+            return undecided("the order of the entries is not said")
+        return depends(f"if the entries are ({', '.join(names)})")
+    if rest.kind == "set" and len(rest.parts) == len(values.parts):  # x_1 = 1, x_2 = 2 beside 1, 2
+        unnamed = Node("set", tuple(part.parts[0] for part in values.parts))
+        if _sets(unnamed, rest, world).verdict == "equal":
+            return depends("if the names of the values do not matter")
     return undecided("values of several names, and something else")
 
 
@@ -266,7 +290,10 @@ def _as_sets(one: Node, other: Node, world: World) -> Outcome:
         outcome = all_of(
             [_by_kind(a, simplified(b, world), world) for a, b in zip(several.parts, single.parts, strict=True)]
         )
-        return EQUAL if outcome.verdict == "equal" else undecided("a list and a tuple")
+        if outcome.verdict != "equal":
+            return undecided("a list and a tuple")
+        closed = single.text == "[]" and len(single.parts) == 2
+        return depends("if a list is meant, not an interval") if closed else EQUAL
     if len(several.parts) == 1:
         return _by_kind(several.parts[0], single, world)
     if single.kind in ("vector", "matrix"):
@@ -278,7 +305,7 @@ def _sets(one: Node, other: Node, world: World) -> Outcome:
     rows = [_distinct(list(node.parts), world) for node in (one, other)]
     if len(rows[0]) * len(rows[1]) > 100:
         return undecided("too many elements")
-    table = [[_by_kind(bare(left), bare(right), world) for right in rows[1]] for left in rows[0]]
+    table = [[_elements(left, right, world) for right in rows[1]] for left in rows[0]]
     columns = [list(column) for column in zip(*table, strict=True)] if table and table[0] else [[] for _ in rows[1]]
     for elements, lines in ((rows[0], table), (rows[1], columns)):
         for element, line in zip(elements, lines, strict=True):
@@ -286,6 +313,11 @@ def _sets(one: Node, other: Node, world: World) -> Outcome:
                 return different(f"{shown(element)} is in one of the sets only")
     paired = [any(outcome.verdict == "equal" for outcome in line) for line in (*table, *columns)]
     if all(paired):
+        told = one.text == "list" or other.text == "list"
+        repeated = any(len(distinct) != len(node.parts) for distinct, node in zip(rows, (one, other), strict=True))
+        tuples = any(bare(part).kind == "vector" for part in one.parts)
+        if told and repeated and not tuples and not _same_repeated(list(one.parts), list(other.parts), world):
+            return depends("if repeated values count once")
         return EQUAL
     for line in (*table, *columns):
         if not any(outcome.verdict == "equal" for outcome in line):
@@ -294,6 +326,24 @@ def _sets(one: Node, other: Node, world: World) -> Outcome:
                 next(each for each in line if each.verdict != "different"),
             )
     return undecided("sets whose elements are not told apart")
+
+
+def _elements(one: Node, other: Node, world: World) -> Outcome:
+    """Two elements; a set that is an element is not the element that it holds."""
+    one, other = bare(one), bare(other)
+    if (one.kind == "set") != (other.kind == "set"):
+        return undecided("a set and an element")
+    return _by_kind(one, other, world)
+
+
+def _same_repeated(ones: list[Node], others: list[Node], world: World) -> bool:
+    """Whether each value is in both lists equally often."""
+    for one in ones:
+        place = next((n for n, each in enumerate(others) if _elements(one, each, world).verdict == "equal"), None)
+        if place is None:
+            return False
+        del others[place]
+    return not others
 
 
 def _distinct(parts: list[Node], world: World) -> list[Node]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -27,6 +27,7 @@ from likewise.grading.showing import shown
 from likewise.reading.expressions import Node, number
 
 MATRIX_LETTERS = {*"ABCPQWXY"}
+FACTORIZATIONS = ({"L", "U"}, {"Q", "R"})
 VECTOR_LETTERS = {*"xyzuvwhqkb"}
 SIZE_LETTERS = {*"dDnNmMhHrR"}
 
@@ -47,11 +48,19 @@ def scalars(one: Node, other: Node, world: World) -> Outcome:
     outcome = compare_matrices(one, other, types, world) if types else compare_numbers(one, other, world)
     if not types and outcome.verdict == "equal" and (said := commutation(one, other, world)):
         return depends(said)
+    if outcome.verdict == "equal" and one != other and _complex_letter(one, other, world):
+        return depends("if z is real")
     if outcome.verdict in ("different", "undecided"):
         outcome = _conditioned(one, other, outcome, types, world)
     if outcome.verdict == "different" and world.given.unread:
         return undecided(f"a condition is not read: {world.given.unread[0]}")
     return outcome
+
+
+def _complex_letter(one: Node, other: Node, world: World) -> bool:
+    """Whether z, which people take for a complex number, stands under an absolute value on one side only."""
+    under = [any(part.kind == "abs" and "z" in part.names for part in tree.walk()) for tree in (one, other)]
+    return under[0] != under[1] and "z" not in world.given.declared
 
 
 def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str], world: World) -> Outcome:
@@ -87,14 +96,46 @@ def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str]
                 return depends("if nothing under an absolute value or an even root is negative")
         except Unclear:
             pass
-    hundred = [Node("product", (node, number("100")), joined=("",)) for node in (one, other)]
-    for place, node in enumerate((one, other)):
-        if (
-            bare(node).kind == "%"
-            and compare_numbers(hundred[place], (one, other)[1 - place], world).verdict == "equal"
-        ):
-            return depends("if percent are meant")
+    for node, rest in ((bare(one), other), (bare(other), one)):  # 50 % beside 50, 45 degrees beside 45
+        counted = {"%": "percent", "degrees": "degrees"}.get(node.kind)
+        if counted and compare_numbers(node.parts[0], rest, world).verdict == "equal":
+            return depends(f"if {counted} are meant")
+    for said, *again in _spelled(one, other):
+        if compare_numbers(*again, world).verdict == "equal":
+            return depends(f"if {said}")
     return outcome
+
+
+def _spelled(one: Node, other: Node) -> "list[tuple[str, Node, Node]]":
+    """Conditions on what a letter means, each with both trees under it: lg, j, C(n, k) and P(n, k)."""
+    calls = {(part.text, len(part.parts)) for tree in (one, other) for part in tree.walk() if part.kind == "call"}
+    names = [{part.text for part in tree.walk() if part.kind == "name"} for tree in (one, other)]
+    tries: list[tuple[str, Callable[[Node], Node]]] = []
+    if ("lg", 1) in calls:
+        tries += [(f"lg is to base {base}", lambda node, base=base: _lg(node, base)) for base in ("10", "2", "e")]
+    if "j" in names[0] ^ names[1] and "i" in names[0] ^ names[1]:
+        tries.append(("j is the imaginary unit", lambda node: _replaced(node, {Node("name", text="j"): IMAGINARY})))
+    if calls & {("C", 2), ("P", 2)}:
+        tries.append(("C and P count combinations and permutations", _counted))
+    return [(said, put(one), put(other)) for said, put in tries]
+
+
+IMAGINARY = Node("name", text="i")
+
+
+def _lg(node: Node, base: str) -> Node:
+    parts = tuple(_lg(part, base) for part in node.parts)
+    if node.kind == "call" and node.text == "lg":
+        return Node("call", parts, "ln") if base == "e" else Node("call", (*parts, number(base)), "log_base")
+    return Node(node.kind, parts, node.text, node.joined)
+
+
+def _counted(node: Node) -> Node:
+    parts = tuple(map(_counted, node.parts))
+    if node.kind == "call" and node.text in ("C", "P") and len(parts) == 2:
+        found = Node("choose", parts)
+        return found if node.text == "C" else Node("product", (found, Node("!", parts[1:])), joined=("",))
+    return Node(node.kind, parts, node.text, node.joined)
 
 
 def commutation(one: Node, other: Node, world: World, ratio: Fraction = Fraction(1)) -> str:
@@ -114,7 +155,9 @@ def commutation(one: Node, other: Node, world: World, ratio: Fraction = Fraction
     vectors = {name_of(each) for each in factors if name_of(each) in VECTOR_LETTERS} - world.given.declared
     if len(vectors) == 1:  # W x and x W
         letters |= vectors
-    if len(letters) < 2 or not letters & MATRIX_LETTERS:
+    names = {name for each in factors for name in each.names} - world.given.declared
+    letters |= {name for pair in FACTORIZATIONS if pair <= names for name in pair}
+    if len(letters) < 2 or not letters & (MATRIX_LETTERS | {"L"}):
         return ""
     types = dict.fromkeys(sorted(letters), "matrix")
     scaled = Node("product", (fraction_node(abs(ratio)), other), joined=("",))

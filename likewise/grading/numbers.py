@@ -236,7 +236,7 @@ def seed_of(*trees: Node) -> str:
 def agree_somewhere(one: Node, other: Node, world: World) -> bool:
     """Whether both have a value at some point, or a part without one here; a difference at any point is our error."""
     unknown = any(
-        node.kind in ("sum_over", "prod_over", "norm") or node.text in ("E", "Var", "Cov", "P", "Pr")
+        node.kind in ("sum_over", "prod_over", "norm") or node.text in ("E", "Var", "Cov", "P", "Pr", "infty")
         for tree in (one, other)
         for node in tree.walk()
     )

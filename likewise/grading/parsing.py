@@ -21,7 +21,7 @@ FUNCTIONS = {
 ALIASES = {"Tr": "tr", "ReLU": "relu", "sign": "sgn"}
 OPAQUE = HEADS | {"P", "Pr", "E", "Var", "Cov", "sim", "softmax", "Attention", "rank", "diag", "vec", "arg", "Re", "Im"}
 GREEK_LETTERS = {*SPELLED.split("|"), "zeta", "iota", "upsilon", "Lambda", "Phi", "Psi", "Upsilon"}
-ORDERS = {"O": "O", "Theta": "Theta", "Omega": "Omega", "o": "o"}
+ORDERS = {"O_tilde": "soft O", "O": "O", "Theta": "Theta", "Omega": "Omega", "o": "o"}
 LAWS = {
     "N": "normal", "Normal": "normal", "normal": "normal", "Gaussian": "normal", "U": "uniform", "Uniform": "uniform",
     "Unif": "uniform", "Bernoulli": "bernoulli", "Bern": "bernoulli", "Ber": "bernoulli", "Binomial": "binomial",
@@ -194,6 +194,10 @@ class Parser:
                 sides[-1].append(token)
         if not relations:
             return self.inner(sides[0]).whole()
+        if relations == ["=="] or relations == ["equiv"]:
+            last = sides[1][-1:]
+            if last and last[0].kind == "macro" and last[0].text == "pmod":
+                return Node("congruent", (self.part(sides[0]), self.part(sides[1][:-1]), self.part(last[0].inner[0])))
         if "->" in relations:
             return self.mapped(sides, relations)
         if any(
@@ -252,6 +256,11 @@ class Parser:
             sign = self.take().text
             right = self.signed_term()
             node = Node("pm" if sign == "±" else sign, (node, right))
+        if self.at("mod"):
+            self.take()
+            if node.kind in ("+", "-", "pm"):
+                raise Unread("a remainder of a sum, or a sum with a remainder")
+            node = Node("call", (node, self.factor()), "remainder")
         return node
 
     def leading(self) -> Node:
@@ -288,7 +297,7 @@ class Parser:
                     below = _product(extra, [""] * (len(extra) - 1))
                 factors, signs = [Node("/", (_product(factors, signs), below))], []
             elif token.kind == "word" and (unit := self.unit(known=factors[-1].kind == "name")) is not None:
-                factors, signs = [Node("unit", (_product(factors, signs),), unit)], []
+                factors, signs = [_united(_product(factors, signs), unit)], []
             elif self.starts(token):
                 if slashed:
                     self.doubt()
@@ -303,7 +312,7 @@ class Parser:
                 signs.append("")
                 if mixed and len(factors) == 2 and _proper(factors[-1]):
                     factors, signs = [Node("+", tuple(factors))], []
-            elif self.at("mod") or (token.kind == "macro" and token.text == "pmod"):
+            elif token.kind == "macro" and token.text == "pmod":
                 raise Unread("a remainder")
             else:
                 break
@@ -376,6 +385,9 @@ class Parser:
                 node = Node("%", (node,))
             elif self.at("°"):
                 self.take()
+                after = self.peek()
+                if after is not None and (node.kind != "number" or self.starts(after)):
+                    raise Unread("a composition, or degrees")
                 node = Node("degrees", (node,))
             elif self.at("⊤"):
                 self.take()
@@ -453,6 +465,11 @@ class Parser:
                 return Node("vector", parts, "()")
             case "sign" if token.text == "$":
                 return Node("unit", (self.factor(),), "dollars")
+            case "other" if token.text == "overline" and token.inner:
+                inside = self.part(token.inner[0])
+                if not inside.names <= {"i"}:  # a mean, or a segment
+                    raise Unread("a line over what is no complex number")
+                return Node("call", (inside,), "conjugate")
             case "other" if token.text in (r"\emptyset", r"\varnothing"):
                 return Node("set")
         raise Unread(f"not read: {_shown(token)}")
@@ -702,8 +719,12 @@ class Parser:
         if high and len(low) > 2 and low[0].kind == "name" and low[1].text == "==":
             index = Node("name", text=low[0].text)
             return Node(kind, (index, self.part(low[2:]), self.part(high), body))
-        if not high and len(low) == 1 and low[0].kind == "name":
-            return Node(f"{kind}_over", (Node("name", text=low[0].text), body))
+        names = low[::2]
+        commas = all(each.text == "," for each in low[1::2]) and len(low) % 2
+        if not high and commas and all(each.kind == "name" for each in names):  # over i, j
+            for each in reversed(names):
+                body = Node(f"{kind}_over", (Node("name", text=each.text), body))
+            return body
         raise Unread("a sum without its bounds")
 
     def matrix(self, token: Token) -> Node:
@@ -761,6 +782,15 @@ def _commas(found: Sequence[Token]) -> list[list[Token]]:
     if not all(parts):
         raise Unread("a comma without an expression beside it")
     return parts
+
+
+def _united(value: Node, unit: str) -> Node:
+    """A value with a unit; percent and degrees are factors."""
+    if re.fullmatch(r"percent|pct|per\s?cent", unit):
+        return Node("%", (value,))
+    if re.fullmatch(r"deg(?:rees?)?", unit):
+        return Node("degrees", (value,))
+    return Node("unit", (value,), unit)
 
 
 def _product(factors: list[Node], signs: list[str]) -> Node:

@@ -1,11 +1,12 @@
 """Numbers with units."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from likewise.grading.conditions import scalars
 from likewise.grading.numbers import fraction_node
 from likewise.grading.outcomes import Outcome, World, depends, different, undecided
-from likewise.grading.units import unit_of
+from likewise.grading.units import BINARY, TEMPERATURES, VAGUE, unit_of
 from likewise.reading.expressions import Node, number
 
 
@@ -23,12 +24,22 @@ def compare_quantities(one: Node, other: Node, world: World) -> Outcome:
         outcome = scalars(*values, world)
         return depends(f"if the number counts {named}") if outcome.verdict == "equal" else outcome
     (factor, kind), (other_factor, other_kind) = units[0], units[1]
-    scaled = [
-        Node("product", (value, fraction_node(each)), joined=("",))
-        for value, each in zip(values, (factor, other_factor), strict=True)
-    ]
+    if texts[0] != texts[1] and {kind, other_kind} <= {((name, 1),) for name in TEMPERATURES}:
+        return scalars(
+            *(_kelvin(value, dict(each)) for value, each in zip(values, (kind, other_kind), strict=True)), world
+        )
+    scaled = [_times(value, each) for value, each in zip(values, (factor, other_factor), strict=True)]
     if kind == other_kind:
-        return scalars(scaled[0], scaled[1], world)
+        outcome = scalars(scaled[0], scaled[1], world)
+        if (
+            outcome.verdict == "different"
+            and any(text in BINARY for text in texts)
+            and not any("iB" in text for text in texts)
+        ):  # 1 GB and 1024 MB
+            sizes = [BINARY.get(text, each) for text, each in zip(texts, (factor, other_factor), strict=True)]
+            if scalars(*map(_times, values, sizes), world).verdict == "equal":
+                return depends("if prefixes of bytes are powers of 1024")
+        return outcome
     if not texts[0] or not texts[1]:
         outcome = scalars(*values, world)
         named = texts[0] or texts[1]
@@ -44,9 +55,21 @@ def compare_quantities(one: Node, other: Node, world: World) -> Outcome:
     return _operations(scaled, [dict(kind), dict(other_kind)], world)
 
 
+def _times(value: Node, factor: Fraction) -> Node:
+    return Node("product", (value, fraction_node(factor)), joined=("",))
+
+
+def _kelvin(value: Node, kind: Mapping[str, int]) -> Node:
+    """A temperature on the scale of kelvin."""
+    factor, zero = TEMPERATURES[next(iter(kind))]
+    return Node("+", (_times(value, factor), fraction_node(zero)))
+
+
 def _operations(scaled: list[Node], kinds: list[dict[str, int]], world: World) -> Outcome:
     """FLOP against MAC: by the convention, or with it as the condition."""
     counted = [{("op" if name in ("flop", "mac") else name): power for name, power in kind.items()} for kind in kinds]
+    if counted[0] != counted[1] and VAGUE & {*kinds[0], *kinds[1]}:
+        return undecided("a unit without a fixed size")
     if counted[0] != counted[1]:
         return different("units of different dimensions")
     for flops in (world.conventions.flop,) if world.conventions.flop else (2, 1):

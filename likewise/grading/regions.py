@@ -2,11 +2,13 @@
 
 import itertools
 from fractions import Fraction
+from functools import cmp_to_key
 from typing import Any
 
-from flint import fmpq
+from flint import acb, fmpq
 
 from likewise.grading.algebra import ONE, Forms, Unclear
+from likewise.grading.balls import Point, Undefined, precise
 from likewise.grading.conditions import scalars
 from likewise.grading.given import name_of
 from likewise.grading.numbers import ORDERED, fraction_node, infinity_of, polynomial_at, signed_fraction_node, value_of
@@ -139,28 +141,52 @@ def _roots(poly: Any) -> list[tuple[float, Node]]:
     return found
 
 
-Piece = tuple[Node, Node, str]
+Cut = tuple[Node, int]  # before (0) or after (1) a point: [2, 3) is from (2, 0) to (3, 0)
+Piece = tuple[Cut, Cut]
+INFINITE = Node("name", text="infty")
+WHOLE = [((Node("neg", (INFINITE,)), 0), (INFINITE, 0))]
 
 
 def compare_regions(one: Node, other: Node, world: World) -> Outcome:
-    pieces = [_pieces(node, world) for node in (one, other)]
-    values = [[_ends(piece) for piece in each] for each in pieces]
-    if all(end is not None for each in values for piece in each for end in piece):
-        pieces = [_joined(each) for each in pieces]
+    """Two unions of intervals: both as disjoint intervals in order, or one interval each with any ends."""
+    pieces = []
+    for node in (one, other):
+        try:
+            pieces.append(_region(node, world))
+        except _Unordered as error:
+            if one == other:
+                return EQUAL
+            return undecided(str(error))
     if len(pieces[0]) != len(pieces[1]):
-        if all(end is not None for each in values for piece in each for end in piece):
-            return different(f"{len(pieces[0])} intervals and {len(pieces[1])}")
-        return undecided("unions of different numbers of intervals")
+        single = all(len(each) <= 1 for each in pieces) and not _sorted_ends(pieces)
+        return (
+            undecided("intervals that may be empty")
+            if single
+            else different(f"{len(pieces[0])} intervals and {len(pieces[1])}")
+        )
     outcomes = []
     for left, right in zip(*pieces, strict=True):
-        outcomes += [_bound(left[0], right[0], world), _bound(left[1], right[1], world)]
-        for place, end in ((0, "left"), (1, "right")):
-            if left[2][place] != right[2][place]:
-                outcomes.append(different(f"the {end} end {shown(left[place])} is in one of them only"))
-    names = {part.joined for node in (one, other) for part in node.walk() if part.kind == "interval" and part.joined}
+        for (end, after), (its, later), side in zip(left, right, ("left", "right"), strict=True):
+            outcomes.append(_bound(end, its, world))
+            if after != later:
+                outcomes.append(different(f"the {side} end {shown(end)} is in one of them only"))
+    names = {
+        part.joined
+        for node in (one, other)
+        for part in node.walk()
+        if part.joined and len(part.joined) == 1 and part.kind in ("interval", "without")
+    }
     if len(names) == 2:
         outcomes.append(depends(f"if {' and '.join(sorted(name for (name,) in names))} are the same"))
     return all_of(outcomes)
+
+
+class _Unordered(Exception):
+    """Ends of intervals whose order is not known; the text is the reason."""
+
+
+def _sorted_ends(pieces: list[list[Piece]]) -> bool:
+    return all(value_of(end) is not None for each in pieces for piece in each for end, _ in piece)
 
 
 def _bound(one: Node, other: Node, world: World) -> Outcome:
@@ -170,54 +196,82 @@ def _bound(one: Node, other: Node, world: World) -> Outcome:
     return scalars(bare(one), bare(other), world)
 
 
-def _pieces(node: Node, world: World) -> list[Piece]:
+def _region(node: Node, world: World) -> list[Piece]:
+    """Disjoint intervals in order that do not touch; one interval is taken as it is."""
     node = bare(node)
-    infinite = Node("name", text="infty")
-    whole = (Node("neg", (infinite,)), infinite, "()")
     match node.kind:
         case "interval":
-            return [(node.parts[0], node.parts[1], _open(node))]
+            return _interval(node, world)
         case "vector" if len(node.parts) == 2:
-            return [(node.parts[0], node.parts[1], _open(node))]
+            return _interval(node, world)
         case "name" if node.text == "bb_R":
-            return [whole]
+            return list(WHOLE)
+        case "set":
+            return _merged([((part, 0), (part, 1)) for part in node.parts], world)
         case "union":
-            return [piece for part in node.parts for piece in _pieces(part, world)]
-        case "set" if node.parts:
-            return [(part, part, "[]") for part in node.parts]
-        case "without" if name_of(node.parts[0]) == "bb_R" and bare(node.parts[1]).kind == "set":
-            points = sorted(bare(node.parts[1]).parts, key=lambda part: value_of(part) or Fraction(0))
-            if any(value_of(point) is None for point in points):
-                raise Unclear("points that are not numbers")
-            ends = [whole[0], *points, whole[1]]
-            return [(left, right, "()") for left, right in itertools.pairwise(ends)]
+            return _merged([piece for part in node.parts for piece in _region(part, world)], world)
+        case "meet":
+            outside = [piece for part in node.parts for piece in _complement(_region(part, world), world)]
+            return _complement(_merged(outside, world), world)
+        case "without":
+            kept, taken = (_region(part, world) for part in node.parts)
+            return _complement(_merged([*_complement(kept, world), *taken], world), world)
     raise Unclear("no interval")
 
 
-def _open(node: Node) -> str:
-    left = "(" if infinity_of(node.parts[0]) else node.text[0]
-    return left + (")" if infinity_of(node.parts[1]) else node.text[1])
+def _interval(node: Node, world: World) -> list[Piece]:
+    low, high = node.parts
+    piece = (
+        (low, int(node.text[0] == "(" and not infinity_of(low))),
+        (high, int(node.text[1] == "]" and not infinity_of(high))),
+    )
+    try:
+        return [piece] if _before(*piece, world) < 0 else []
+    except _Unordered:
+        return [piece]
 
 
-def _ends(piece: Piece) -> tuple[float | Fraction | None, float | Fraction | None]:
-    signs = {"+": float("inf"), "-": float("-inf")}
-    left, right = (signs[infinity_of(end)] if infinity_of(end) else value_of(end) for end in piece[:2])
-    return left, right
-
-
-def _joined(pieces: list[Piece]) -> list[Piece]:
-    """Intervals with known ends, in order, those that touch made one, empty ones left out."""
+def _merged(pieces: list[Piece], world: World) -> list[Piece]:
+    """The union of intervals, in order, with those that touch made one."""
     found: list[Piece] = []
-    for piece in sorted(pieces, key=lambda each: (_ends(each)[0], each[2][0] == "(")):
-        low, high = _ends(piece)
-        if low is None or high is None or low > high or (low == high and piece[2] != "[]"):
-            continue
-        if found:
-            last = _ends(found[-1])[1]
-            assert last is not None
-            if low < last or (low == last and (piece[2][0] == "[" or found[-1][2][1] == "]")):
-                if high > last or (high == last and piece[2][1] == "]"):
-                    found[-1] = (found[-1][0], piece[1], found[-1][2][0] + piece[2][1])
-                continue
-        found.append(piece)
+    for low, high in sorted(pieces, key=cmp_to_key(lambda one, other: _before(one[0], other[0], world))):
+        if found and _before(low, found[-1][1], world) <= 0:
+            last = found[-1]
+            found[-1] = (last[0], high if _before(last[1], high, world) < 0 else last[1])
+        else:
+            found.append((low, high))
     return found
+
+
+def _complement(pieces: list[Piece], world: World) -> list[Piece]:
+    cuts = [WHOLE[0][0], *(cut for piece in pieces for cut in piece), WHOLE[0][1]]
+    pairs = zip(cuts[::2], cuts[1::2], strict=True)
+    return [(low, high) for low, high in pairs if _before(low, high, world) < 0]
+
+
+def _before(one: Cut, other: Cut, world: World) -> int:
+    """-1, 0 or 1 as the first cut is before, at or after the second."""
+    places = [{"-": -1, "": 0, "+": 1}[infinity_of(end)] for end, _ in (one, other)]
+    if any(places):
+        return (places[0] > places[1]) - (places[0] < places[1])
+    values = [value_of(end) for end, _ in (one, other)]
+    if values[0] is not None and values[1] is not None:
+        order = (values[0] > values[1]) - (values[0] < values[1])
+    else:
+        order = _ball_order(one[0], other[0], world)
+    return order or (one[1] > other[1]) - (one[1] < other[1])
+
+
+def _ball_order(one: Node, other: Node, world: World) -> int:
+    if one == other:
+        return 0
+    try:
+        with precise():
+            gap = Point({}, base=world.conventions.log, seconds=world.left).value(Node("-", (one, other)))
+            if not isinstance(gap, acb) and (gap < 0 or gap > 0):
+                return 1 if gap > 0 else -1
+    except Undefined:
+        raise _Unordered("ends of intervals whose order is not known") from None
+    if scalars(bare(one), bare(other), world).verdict == "equal":
+        return 0
+    raise _Unordered("ends of intervals that are near")

@@ -55,11 +55,9 @@ def nearness(one: Node, other: Node, world: World) -> Outcome | None:
                 rounded = [_rounded(value, said.rounding) for value in values]
                 if rounded[0] == rounded[1]:
                     return EQUAL
-                return (
-                    _within(gap, limit, f"they differ after rounding to {said.rounding} decimals")
-                    if any(halves)
-                    else different("they differ after rounding")
-                )
+                if any(halves) and gap == limit:
+                    return depends("if a half is rounded down")
+                return different(f"they differ after rounding to {said.rounding} decimals")
             if gap == 0:
                 return EQUAL
             half = max(half for half in halves if half is not None)

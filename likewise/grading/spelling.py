@@ -2,6 +2,7 @@ r"""The text of an answer in one spelling: what people type, and short forms of 
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 from likewise.grading.units import unit_of
 from likewise.reading.latex import Unread
@@ -13,39 +14,41 @@ SPELLED = (
 )
 SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", strict=True))
 LAW_NAMES = "Bernoulli|Bern|Ber|Binomial|Bin|Poisson|Poi|Uniform|Unif|Geometric|Geom|Geo|Normal|Exponential|Beta|Dir"
-TYPED = (  # what people type instead of LaTeX, and short forms of LaTeX, as the commands that are read
-    (re.compile(r"(?<=[\w)}\]])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]{2,}"), lambda m: f"^{{{''.join(SUPERSCRIPTS[each] for each in m[0])}}}"),
-    (re.compile(r"[⁰¹⁴⁵⁶⁷⁸⁹ⁿ]"), lambda m: f"^{{{SUPERSCRIPTS[m[0]]}}}"),
+INTEGERS = re.compile(  # at the end: k is an integer; any integer k; k \in \mathbb{Z}
+    r"(?:integers?\s+([kmnlj])|(?<![A-Za-z\\])([kmnlj])\s*(?:\\text\s*\{\s*)?is\s+any?\s+integer"
+    r"|(?<![A-Za-z\\])([kmnlj])\s*(?:\\in|∈|in)\s*(?:\\mathbb\s*\{?\s*Z\s*\}?|ℤ|Z))[\s})]*$"
+)
+JOINING = re.compile(r"(?:\\q?quad|\\[ ,;]|\\text\s*\{|[(,;]|\b(?:where|for|with|any|all|every|each))\s*$")
+CONGRUENT = re.compile(
+    r"((?:≡|\\equiv)[^\\]*?)\s*\(?\s*(?:\\[bp]?mod|\\text\s*\{\s*mod\s*\}|\\operatorname\{mod\}|\bmod)(?![A-Za-z{])"
+    r"\s*([A-Za-z\d]+)\s*\)?$"
+)
+CHOOSE = re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}|^([^{}\\]+)\\choose(?![A-Za-z])([^{}\\]+)$")
+GROUPED = re.compile(r"(?<![\w.,\\])\d{1,3}(?:(?: |\\,|\\;|\u2009|\u202f|\u00a0|~)\d{3})+(?![\w.,]\d|\d)")  # 1 000 000
+UPRIGHT = re.compile(r"\\mathrm\s*\{((?:[^{}]|\{[^{}]*\})*\\,(?:[^{}]|\{[^{}]*\})*)\}")  # m\,s^{-2}
+ENDS = r"(\s*[^\[\](){}]+,[^\[\](){}]+)"  # of an interval with outward brackets
+TYPED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"(?<=[\w)}\]])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]{2,}|[⁰¹⁴⁵⁶⁷⁸⁹ⁿ]"), lambda m: _raised(m[0])),
     (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\[dt]?binom\s*([A-Za-z\d])\s*([A-Za-z\d])"), r"\\binom{\1}{\2}"),
-    (
-        re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}|^([^{}\\]+)\\choose(?![A-Za-z])([^{}\\]+)$"),
-        lambda m: rf"{{\binom{{{m[1] or m[3]}}}{{{m[2] or m[4]}}}}}",
-    ),
+    (CHOOSE, lambda m: rf"{{\binom{{{m[1] or m[3]}}}{{{m[2] or m[4]}}}}}"),
     (re.compile(r"(?:^|\{\})[_^]\{?(\w+)\}?\s*C_\{?(\w+)\}?"), r"\\binom{\1}{\2}"),
-    (re.compile(r"(?<![\w.])(\d+)\.(\d*)\((\d+)\)"), lambda m: _bracketed(*m.groups())),  # 0.1(6)
-    (re.compile(r"(\d+\.\d*)\\dot\s*\{?(\d)\}?$"), r"\1\\overline{\2}"),
-    (re.compile(r"(?<![\w./^_])(\d+) (\d+)/(\d+)(?![\w./^])"), lambda m: _mixed(*m.groups())),  # 1 1/2
-    (
-        re.compile(r"(?<![\w.,\\])\d{1,3}(?:(?: |\\,|\\;|\u2009|\u202f|\u00a0|~)\d{3})+(?![\w.,]\d|\d)"),
-        lambda m: re.sub(r"\D", "", m[0]),
-    ),
+    (re.compile(r"(?<![\w.])(\d+)\.(\d*)\((\d+)\)"), lambda m: _bracketed(*m.groups())),
+    (re.compile(r"(?<=\d)\\dot\s*\{?(\d)\}?$|(?<=\d\.)\\dot\s*\{?(\d)\}?$"), r"\\overline{\1\2}"),
+    (re.compile(r"(?<![\w./^_])(\d+) (\d+)/(\d+)(?![\w./^])"), lambda m: _mixed(*m.groups())),
+    (GROUPED, lambda m: re.sub(r"\D", "", m[0])),
     (re.compile(rf"(?<![\\A-Za-z{{])({LAW_NAMES})(?=\s*\()"), r"\\mathrm{\1}"),
+    (re.compile(r"\\pmod\s*([A-Za-z\d]+)"), r"\\pmod{\1}"),
+    (CONGRUENT, r"\1 \\pmod{\2}"),
     (re.compile(r"^\{\s*\}$"), r"\\emptyset"),
     (re.compile(r"^\{([^{}]*,[^{}]*)\}$"), r"\\{\1\\}"),  # {1, 2} as typed is a set, no invisible group
-    (re.compile(r"^\](\s*[^\[\](){}]+,[^\[\](){}]+)\[$"), r"(\1)"),  # ]0, 1[
-    (re.compile(r"^\](\s*[^\[\](){}]+,[^\[\](){}]+)\]$"), r"(\1]"),
-    (re.compile(r"^\[(\s*[^\[\](){}]+,[^\[\](){}]+)\[$"), r"[\1)"),
-    (re.compile(r"\\mathrm\s*\{((?:[^{}]|\{[^{}]*\})*\\,(?:[^{}]|\{[^{}]*\})*)\}"), lambda m: _spaced_unit(m[1], m[0])),
+    (re.compile(rf"^\]{ENDS}\[$"), r"(\1)"),  # ]0, 1[
+    (re.compile(rf"^\]{ENDS}\]$"), r"(\1]"),
+    (re.compile(rf"^\[{ENDS}\[$"), r"[\1)"),
+    (UPRIGHT, lambda m: _spaced_unit(m[1], m[0])),
     (re.compile(r"^(?:the\s+)?shape\s*:?\s*(?=[(\[])", re.I), ""),
-    (
-        re.compile(r"^(?:all real numbers|all reals|the real numbers|all real numbers x|any real number)$", re.I),
-        r"\\mathbb{R}",
-    ),
-    (
-        re.compile(r"^(?:there\s+(?:is|are)\s+)?(?:no (?:real )?solutions?|the empty set|empty set)$", re.I),
-        r"\\emptyset",
-    ),
+    (re.compile(r"^(?:all real numbers|all reals|the real numbers|any real number)$", re.I), r"\\mathbb{R}"),
+    (re.compile(r"^(?:there (?:is|are) )?(?:no (?:real )?solutions?|(?:the )?empty set)$", re.I), r"\\emptyset"),
 )
 TEMPERATURE = re.compile(
     r"\\(?:text|mathrm|rm)\s*\{\s*(?:°|degrees?)\s*(C|F)[a-z]*\s*\}"
@@ -62,7 +65,6 @@ def cleaned(text: str) -> str:
     '2^3 \\neq  1\\cdot 10^{-3}'
     """
     text = "".join(_plain_letter(each) for each in text).strip()
-    text = TEMPERATURE.sub(lambda match: rf"\text{{ {DEGREES[match[1] or match[2] or match[3]]}}}", text)
     if re.search(r"(?<!\.\d)(?<!\d\d)\.{2,}$|\\[lc]?dots\W*$", text):
         raise Unread("an answer that is not complete (...)")
     for _ in range(4):
@@ -76,8 +78,10 @@ def cleaned(text: str) -> str:
             break
     if len(text) > LONGEST:
         raise Unread(f"longer than {LONGEST:,} characters")
+    text = TEMPERATURE.sub(lambda match: rf"\text{{ {DEGREES[match[1] or match[2] or match[3]]}}}", text)
     for pattern, put in TYPED:
         text = pattern.sub(put, text)
+    text = _for_integers(text)
     if re.search(r"\d\s*x\s*\d|[A-Za-z0-9]\s+x\s+[A-Za-z0-9]", text):
         raise Unread("an x that may be a sign of multiplication")
     if re.search(r"(?<![A-Za-z\\])d[a-zA-Z]?\s*/\s*d[a-zA-Z](?![A-Za-z])", text):
@@ -108,6 +112,22 @@ def cleaned(text: str) -> str:
     text = re.sub(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}", r"\\frac{\1}{\2}", text)
     text = re.sub(r"(\d+)\.(\d*)\\overline\s*\{\s*(\d+)\s*\}", _repeating, text)
     return text.strip()
+
+
+def _for_integers(text: str) -> str:
+    """2*pi*k, where k is an integer, with its last words as a formula."""
+    start = max(len(text) - 90, 0)
+    found = INTEGERS.search(text, start)
+    if not found:
+        return text
+    before = text[: found.start()].rstrip()
+    while joining := JOINING.search(before, start):
+        before = before[: joining.start()].rstrip()
+    return rf"{before}, {found[1] or found[2] or found[3]} \in \mathbb{{Z}}" if before else text
+
+
+def _raised(text: str) -> str:
+    return f"^{{{''.join(SUPERSCRIPTS[each] for each in text)}}}"
 
 
 def _bracketed(whole: str, before: str, again: str) -> str:
