@@ -3,6 +3,7 @@ r"""The text of an answer in one spelling: what people type, and short forms of 
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 
 from likewise.grading.units import unit_of
 from likewise.reading.latex import Unread
@@ -58,6 +59,7 @@ TEMPERATURE = re.compile(
 DEGREES = {"C": "celsius", "F": "fahrenheit"}
 
 
+@lru_cache(maxsize=64)  # one comparison asks several times
 def cleaned(text: str) -> str:
     r"""The text of an answer without delimiters, with one spelling of what people write in several ways.
 
