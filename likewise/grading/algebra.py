@@ -75,11 +75,11 @@ class Forms:
         self.relations: dict[int, tuple[int, Poly]] = {}  # atom -> (power, what the power is)
         self.bound: dict[str, str] = {}  # index of a sum -> its label
         self.unsigned = False  # whether |p| is taken as p
-        self.until = time.monotonic() + seconds
+        self.until = time.thread_time() + seconds
 
     def form(self, node: Node) -> Ratio:
         """The exact form of a tree."""
-        if time.monotonic() > self.until:
+        if time.thread_time() > self.until:
             raise Unclear("the exact form took too long")
         node = bare(node)
         method = getattr(self, f"_{KINDS.get(node.kind, node.kind)}", None)

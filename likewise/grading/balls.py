@@ -43,11 +43,11 @@ class Point:
         self.values = {name: fmpq(value.numerator, value.denominator) for name, value in values.items()}
         self.seed, self.base = seed, base
         self.free: dict[str, Fraction] = {}  # values that were chosen for functions
-        self.until = time.monotonic() + seconds
+        self.until = time.thread_time() + seconds
 
     def value(self, node: Node) -> Ball:
         """The value of a tree."""
-        if time.monotonic() > self.until:
+        if time.thread_time() > self.until:
             raise Undefined("the value took too long")
         node = bare(node)
         method = getattr(self, f"_{KINDS.get(node.kind, node.kind)}", None)

@@ -20,7 +20,7 @@ from likewise.grading.units import unit_of
 from likewise.reading.expressions import Node
 from likewise.reading.latex import Unread, tokens
 
-SECONDS = 0.8  # for one answer
+SECONDS = 0.8  # of processor time for one answer, so that a verdict does not depend on the load
 MOST_BOXES = 12
 VERDICTS = ("equal", "different", "depends", "undecided")
 EINSUM = re.compile(r"[\"'`\s]*([A-Za-z\s]*(?:,[A-Za-z\s]*)*)(?:->|\\to|\\rightarrow|→)([A-Za-z\s]*)[\"'`\s]*")
@@ -136,7 +136,7 @@ def grade(
             require_number("grade", name, value, least=0.0)
             require(value <= 1, "grade", name, "be at most 1", value)
     start = time.monotonic()
-    world = World(given_of(given), conventions_of(conventions), start + SECONDS)
+    world = World(given_of(given), conventions_of(conventions), time.thread_time() + SECONDS)
     reasons: list[str] = []
     read = ["", ""]
     try:

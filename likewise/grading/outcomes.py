@@ -44,8 +44,8 @@ class World:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
-        return max(self.until - time.monotonic(), 0.0)
+        """Seconds of processor time of this thread that are left."""
+        return max(self.until - time.thread_time(), 0.0)
 
     def with_log(self, base: str) -> "World":
         """The same with another base of log."""

@@ -80,7 +80,7 @@ def _stated(
     point: str, statements: list[Statement], given: str | None, conventions: Mapping[str, Any] | None
 ) -> bool | None:
     """True if a formula of the answer, or a side of it, is equal to the point of a rubric."""
-    world = World(given_of(given), conventions_of(conventions), time.monotonic() + SECONDS)
+    world = World(given_of(given), conventions_of(conventions), time.thread_time() + SECONDS)
     try:
         wanted = readings(point)[0]
     except Unread as error:

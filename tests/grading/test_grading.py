@@ -10,6 +10,8 @@ import time
 import pytest
 
 from likewise.grading import grade
+from likewise.grading.given import conventions_of, given_of
+from likewise.grading.outcomes import World
 
 EQUAL = [
     (r"\frac{x^2-1}{x-1}", "x+1"),
@@ -402,6 +404,12 @@ def test_reading_takes_time_in_proportion_to_the_text(part):
     assert time.process_time() - start < 1
 
 
+def test_a_busy_machine_takes_no_time_from_a_comparison():
+    world = World(given_of(None), conventions_of(None), time.thread_time() + 1)
+    time.sleep(0.3)
+    assert world.left > 0.8
+
+
 def test_rewards_of_open_verdicts_are_the_callers():
     assert grade("50", "50%", depends=0.5).reward == 0.5
     assert grade(r"\foo", "1", undecided=0.0).reward == 0.0
@@ -441,6 +449,8 @@ def test_a_worker_that_is_forked_during_a_grade_is_not_locked():
     code = """
 import os
 from likewise.grading import grade
+from likewise.grading.given import conventions_of, given_of
+from likewise.grading.outcomes import World
 from likewise.grading.balls import precise
 with precise():  # another thread may hold the lock while a worker is forked
     child = os.fork()
