@@ -75,11 +75,11 @@ class Forms:
         self.relations: dict[int, tuple[int, Poly]] = {}  # atom -> (power, what the power is)
         self.bound: dict[str, str] = {}  # index of a sum -> its label
         self.unsigned = False  # whether |p| is taken as p
-        self.until = time.monotonic() + seconds
+        self.until = time.thread_time() + seconds
 
     def form(self, node: Node) -> Ratio:
         """The exact form of a tree."""
-        if time.monotonic() > self.until:
+        if time.thread_time() > self.until:
             raise Unclear("the exact form took too long")
         node = bare(node)
         method = getattr(self, f"_{KINDS.get(node.kind, node.kind)}", None)
@@ -179,6 +179,10 @@ class Forms:
     def opaque(self, kind: str, text: str = "", inside: tuple[Ratio, ...] = ()) -> Ratio:
         """An atom as a value."""
         return Ratio(GENERATORS[self.atom(kind, text, inside)], ONE)
+
+    def term(self, coefficient: Any, exponents: tuple[int, ...]) -> Poly:
+        """A monomial in the atoms."""
+        return CONTEXT.term(coeff=coefficient, exp_vec=exponents)
 
     def constant(self, value: Fraction | int) -> Ratio:
         """A fraction."""
@@ -441,7 +445,10 @@ class Forms:
         if self.unsigned:
             return value
         if self._has_i(value.top) or self._has_i(value.bottom):
-            raise Unclear("the absolute value of a complex number")
+            square = self.times(value, self.conjugate(value))
+            if self._has_i(square.top) or self._has_i(square.bottom):
+                raise Unclear("the absolute value of a complex number")
+            return self.root(square, Fraction(1, 2))
         _, factors = self.factors(value)
         found = self.constant(1)
         for poly, times in factors:
@@ -453,6 +460,22 @@ class Forms:
             self.relations[place] = (2, poly**2)
             found = self.times(found, self.whole_power(Ratio(GENERATORS[place], ONE), times))
         return found
+
+    def conjugate(self, value: Ratio) -> Ratio:
+        """The complex conjugate; names are real."""
+        place = self.atom("i")
+        for poly in (value.top, value.bottom):
+            degrees = poly.degrees()
+            if any(degrees[other] and other != place and self._depends(other, place) for other in range(ATOMS)):
+                raise Unclear("the conjugate of a function")
+        sides = [
+            sum(
+                (self.term(-each if exponents[place] % 2 else each, exponents) for exponents, each in poly.terms()),
+                ZERO,
+            )
+            for poly in (self.reduced(value.top), self.reduced(value.bottom))
+        ]
+        return self.ratio(*sides)
 
     def _abs(self, node: Node) -> Ratio:
         return self.absolute(self.form(node.parts[0]))
@@ -568,6 +591,10 @@ class Forms:
         name = node.text
         if name in ("max", "min") and len(node.parts) > 1:
             return self._extreme(node)
+        if name == "conjugate":
+            return self.conjugate(self.form(node.parts[0]))
+        if name == "remainder":
+            return self._remainder(*map(self.form, node.parts))
         if name in ("gcd", "lcm"):
             return self._common(node)
         values = tuple(map(self.form, node.parts))
@@ -601,6 +628,13 @@ class Forms:
         gap = gap if node.text == "max" else self.negative(gap)
         return self.times(half, self.add(self.add(one, other), gap))
 
+    def _remainder(self, value: Ratio, modulus: Ratio) -> Ratio:
+        """value mod modulus for integers, from 0 to modulus - 1."""
+        one, other = rational(value), rational(modulus)
+        if one is None or other is None or one.denominator != 1 or other.denominator != 1 or other <= 0:
+            raise Unclear("a remainder that is not of known integers")
+        return self.constant(one % other)
+
     def _common(self, node: Node) -> Ratio:
         from math import gcd, lcm
 
@@ -612,7 +646,9 @@ class Forms:
         )
 
     def _sum(self, node: Node) -> Ratio:
-        index, first, last, body = node.parts
+        index, first, last, body = _ordered(node).parts
+        if bare(last) == Node("name", text="infty"):
+            return self._series(node)
         low, high = self.form(first), self.form(last)
         start, stop = rational(low), rational(high)
         if start is not None and stop is not None:
@@ -623,43 +659,94 @@ class Forms:
                 term = self.form(put(body, index.text, step))
                 found = self.times(found, term) if node.kind == "prod" else self.add(found, term)
             return found
+        if start is not None and start != 1 and start.denominator == 1:  # from 1: x_{k+1} from 0 is x_k
+            body = _moved(body, index.text, int(start) - 1)
+            low, high, start = self.constant(1), self.add(high, self.constant(1 - start)), Fraction(1)
         inside, place = self._inside(index.text, body)
         if node.kind == "sum":
             return self._summed(inside, place, low, high)
-        if not self._uses(inside.top, place) and not self._uses(inside.bottom, place):
+        if not self.uses(inside.top, place) and not self.uses(inside.bottom, place):
             return self.power(inside, self.add(high, self.add(self.constant(1), self.negative(low))))
         if inside == Ratio(GENERATORS[place], ONE) and start == 1:
             return self.factorial(high)
-        return self.opaque("prod", "", (low, high, inside))
+        return self._multiplied(inside, place, low, high)
+
+    def _multiplied(self, inside: Ratio, place: int, low: Ratio, high: Ratio) -> Ratio:
+        """A product over an index: a product of exponentials is the exponential of a sum."""
+        if len(inside.top) != 1 or len(inside.bottom) != 1:
+            return self.opaque("prod", "", (low, high, inside))
+        steps = self.add(high, self.add(self.constant(1), self.negative(low)))
+        found = self.constant(1)
+        for poly, side in ((inside.top, 1), (inside.bottom, -1)):
+            fixed = self.constant(_fraction_of(poly.leading_coefficient()))
+            for other, raised in enumerate(poly.monoms()[0]):
+                if not raised:
+                    continue
+                if not self._depends(other, place):
+                    fixed = self.times(fixed, Ratio(GENERATORS[other] ** raised, ONE))
+                    continue
+                if self.atoms[other].kind == "exp":
+                    exponent = self.times(self.atoms[other].inside[0], self.constant(Fraction(int(raised), PARTS)))
+                    once = self.exp(self._summed(exponent, place, low, high))
+                else:
+                    inner = Ratio(GENERATORS[other], ONE)
+                    plain = inner == Ratio(GENERATORS[place], ONE) and rational(low) == 1
+                    product = self.factorial(high) if plain else self.opaque("prod", "", (low, high, inner))
+                    once = self.whole_power(product, int(raised))
+                found = self.times(found, once if side > 0 else self.over(self.constant(1), once))
+            if rational(fixed) != 1:
+                power = self.power(fixed, steps)
+                found = self.times(found, power if side > 0 else self.over(self.constant(1), power))
+        return found
+
+    def _series(self, node: Node) -> Ratio:
+        """The limit of a geometric series with a known ratio below 1; other series have no form."""
+        index, first, _, body = node.parts
+        start = rational(self.form(first))
+        inside, place = self._inside(index.text, body)
+        below = self._geometric(inside.bottom, place) if len(inside.bottom) == 1 else None
+        if node.kind == "prod" or start is None or below is None:
+            raise Unclear("infinity inside an expression")
+        found = self.constant(0)
+        for exponents, coefficient in inside.top.terms():
+            above = None if exponents[place] else self._geometric(self.term(coefficient, exponents), place)
+            ratio = above and rational(self.over(above[0], below[0]))
+            if above is None or ratio is None or not 0 < abs(ratio) < 1:
+                raise Unclear("a series that is not geometric")
+            once = self.times(self.power(self.constant(ratio), self.constant(start)), Ratio(above[1], ONE))
+            found = self.add(found, self.over(once, self.constant(1 - ratio)))
+        return self.over(found, Ratio(below[1], ONE))
 
     def _summed(self, inside: Ratio, place: int, low: Ratio, high: Ratio) -> Ratio:
-        """A sum over an index: powers of the index by Bernoulli's formula, a geometric series, or an atom."""
-        if self._uses(inside.bottom, place):
+        """A sum over an index: powers of the index by Bernoulli's formula, a geometric series, or atoms."""
+        below = self._geometric(inside.bottom, place) if len(inside.bottom) == 1 else None
+        if below is None and self.uses(inside.bottom, place):
             return self.opaque("sum", "", (low, high, inside))
-        found, left = self.constant(0), ZERO
+        step, bottom = below or (self.constant(1), inside.bottom)
+        found = self.constant(0)
         for exponents, coefficient in inside.top.terms():
             power = int(exponents[place])
-            rest = CONTEXT.term(coeff=coefficient, exp_vec=(*exponents[:place], 0, *exponents[place + 1 :]))
-            if power <= 10 and not self._uses(rest, place):
-                total = self.add(
-                    self._powers(high, power), self.negative(self._powers(self.add(low, self.constant(-1)), power))
-                )
-            elif power == 0 and (ratio := self._geometric(rest, place)) is not None:
-                step, rest = ratio
-                above = self.power(step, self.add(high, self.constant(1)))
-                total = self.over(
-                    self.add(above, self.negative(self.power(step, low))), self.add(step, self.constant(-1))
-                )
+            rest = self.term(coefficient, (*exponents[:place], 0, *exponents[place + 1 :]))
+            above = self._geometric(rest, place)
+            ratio = None if above is None else self.over(above[0], step)
+            if power <= 10 and not self.uses(rest, place) and ratio == self.constant(1):
+                before = self._powers(self.add(low, self.constant(-1)), power)
+                total = self.add(self._powers(high, power), self.negative(before))
+            elif power == 0 and above is not None and ratio is not None and ratio != self.constant(1):
+                rest = above[1]
+                after = self.power(ratio, self.add(high, self.constant(1)))
+                gap = self.add(after, self.negative(self.power(ratio, low)))
+                total = self.over(gap, self.add(ratio, self.constant(-1)))
             else:
-                left += CONTEXT.term(coeff=coefficient, exp_vec=exponents)
-                continue
+                moves = tuple(each if self._depends(other, place) else 0 for other, each in enumerate(exponents))
+                stays = tuple(each - moved for each, moved in zip(exponents, moves, strict=True))
+                whole = self.over(
+                    Ratio(self.term(1, moves), ONE), self.over(Ratio(inside.bottom, ONE), Ratio(bottom, ONE))
+                )
+                total = self.opaque("sum", "", (low, high, whole))
+                rest = self.term(coefficient, stays)
             found = self.add(found, self.times(total, Ratio(rest, ONE)))
-        found = self.over(found, Ratio(inside.bottom, ONE))
-        if left != 0:
-            lead = left.leading_coefficient()
-            rest = self.opaque("sum", "", (low, high, self.ratio(left / lead, inside.bottom)))
-            found = self.add(found, Ratio(rest.top * lead, ONE))
-        return found
+        return self.over(found, Ratio(bottom, ONE))
 
     def _geometric(self, term: Poly, place: int) -> tuple[Ratio, Poly] | None:
         """(r, c) if the term is c * r^index."""
@@ -682,9 +769,9 @@ class Forms:
 
     def _depends(self, atom: int, place: int) -> bool:
         inside = self.atoms[atom].inside if atom < len(self.atoms) else ()
-        return atom == place or any(self._uses(part.top, place) or self._uses(part.bottom, place) for part in inside)
+        return atom == place or any(self.uses(part.top, place) or self.uses(part.bottom, place) for part in inside)
 
-    def _uses(self, poly: Poly, place: int) -> bool:
+    def uses(self, poly: Poly, place: int) -> bool:
         """Whether an atom occurs, also inside other atoms."""
         degrees = poly.degrees()
         return any(degrees[other] and self._depends(other, place) for other in range(len(self.atoms)))
@@ -699,13 +786,13 @@ class Forms:
         return found
 
     def _sum_over(self, node: Node) -> Ratio:
-        index, body = node.parts
+        index, body = _ordered(node).parts
         outside = self.constant(1)
         if node.kind == "sum_over":
             body, free = _divided(body, index.text)
             outside = self.form(free)
         inside, place = self._inside(index.text, body)
-        if node.kind == "prod_over" or self._uses(inside.bottom, place):
+        if node.kind == "prod_over" or self.uses(inside.bottom, place):
             return self.times(outside, self.opaque(node.kind, "", (inside,)))
         found = self.constant(0)
         for (
@@ -803,6 +890,37 @@ def put(node: Node, name: str, value: int) -> Node:
     if node.kind in ("sum", "prod", "sum_over", "prod_over") and node.parts[0].text == name:
         return node
     return Node(node.kind, tuple(put(part, name, value) for part in node.parts), node.text, node.joined)
+
+
+def _fraction_of(value: Any) -> Fraction:
+    return Fraction(int(value.numerator), int(value.denominator))
+
+
+def _moved(node: Node, name: str, by: int) -> Node:
+    """The tree with name + by in place of a name."""
+    if node.kind == "name" and node.text == name:
+        return Node("+" if by > 0 else "-", (node, Node("number", text=str(abs(by)))))
+    if node.kind in ("sum", "prod", "sum_over", "prod_over") and node.parts[0].text == name:
+        return Node(node.kind, (node.parts[0], *(_moved(part, name, by) for part in node.parts[1:-1]), node.parts[-1]))
+    return Node(node.kind, tuple(_moved(part, name, by) for part in node.parts), node.text, node.joined)
+
+
+def _ordered(node: Node) -> Node:
+    """Sums of a sum with their indices in the order in which the innermost term uses them; their bounds are free."""
+    nest = [node]
+    while (inner := bare(nest[-1].parts[-1])).kind == node.kind:
+        nest.append(inner)
+    indices = [each.parts[0].text for each in nest]
+    bounds = {name for each in nest for part in each.parts[1:-1] for name in part.names}
+    if len(nest) == 1 or len({*indices}) < len(nest) or bounds & {*indices}:
+        return node
+    used = [part.text for part in nest[-1].parts[-1].walk() if part.kind == "name"]
+    found = nest[-1].parts[-1]
+    for each in sorted(nest, key=lambda each: used.index(each.parts[0].text) if each.parts[0].text in used else -1)[
+        ::-1
+    ]:
+        found = Node(node.kind, (*each.parts[:-1], found))
+    return found
 
 
 def _depth(node: Node) -> int:

@@ -43,11 +43,11 @@ class Point:
         self.values = {name: fmpq(value.numerator, value.denominator) for name, value in values.items()}
         self.seed, self.base = seed, base
         self.free: dict[str, Fraction] = {}  # values that were chosen for functions
-        self.until = time.monotonic() + seconds
+        self.until = time.thread_time() + seconds
 
     def value(self, node: Node) -> Ball:
         """The value of a tree."""
-        if time.monotonic() > self.until:
+        if time.thread_time() > self.until:
             raise Undefined("the value took too long")
         node = bare(node)
         method = getattr(self, f"_{KINDS.get(node.kind, node.kind)}", None)
@@ -187,6 +187,14 @@ class Point:
         if name == "log_base":
             one, other = (logarithm(self.value(part)) for part in node.parts)
             return divide(one, other)
+        if name == "conjugate":
+            value = self.value(node.parts[0])
+            return value.conjugate() if isinstance(value, acb) else value
+        if name == "remainder":
+            one, other = (self.value(part) for part in node.parts)
+            if not isinstance(one, fmpq) or not isinstance(other, fmpq) or one.denominator != 1 or not other > 0:
+                raise Undefined("a remainder that is not of integers")
+            return one - other * fmpq((one / other).floor())
         if name in ("max", "min") and len(node.parts) > 1:
             return self._extreme(name, [self.value(part) for part in node.parts])
         if name in FUNCTIONS and len(node.parts) == 1:

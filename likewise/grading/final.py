@@ -11,7 +11,7 @@ SHORT = 200  # characters of a text that is an answer by itself
 FORMULAS = 2_000  # the same without prose
 BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)|\\boxed\s+(?=\S)")
 SAID = re.compile(
-    r"(?:final\s+answer|correct\s+answer|answer|ans|result)\s*(?:\*\*)?\s*(?::|=|\bis\b|\bare\b|(?=\$|\\\(|\\\[))\s*(?:\*\*)?\s*:?",
+    r"(?:final\s+answer|correct\s+answer|answer|ans|result|(?:correct|right)\s+(?:option|choice))\s*(?:\*\*)?\s*(?::|=|\bis\b|\bare\b|(?=\$|\\\(|\\\[))\s*(?:\*\*)?\s*:?",
     re.I,
 )
 HASHES = re.compile(r"^####\s*(.+)$", re.M)
@@ -23,6 +23,36 @@ DENIED_BOX = re.compile(
     re.I,
 )
 TAKEN_BACK = re.compile(r"\b(?:actually|wait|correction|instead|rather|wrong|incorrect|mistake|not)\b", re.I)
+WITHDRAWN = re.compile(
+    r"\b(?:actually|wait|correction|sorry|scratch\s+that|on\s+second\s+thou?ght|or\s+rather|i\s+(?:was|am)\s+wrong|made\s+a\s+mistake"
+    r"|that(?:'s|\s+is)\s+(?:wrong|incorrect|not)|it\s+should\s+be|must\s+be\s+wrong)\b",
+    re.I,
+)
+BEFORE_BOX = re.compile(  # the box is a part of a larger formula
+    r"(?:(?<![-:*\n])[-+*/^·×÷√]|\\(?:cdot|times|div|pm|mp|sqrt|[dt]?frac)\s*\{?|\\[dt]?frac\s*\{[^{}]*\}\s*\{|\d|(?<![A-Za-z\\])[A-Za-z])\s*$"
+)
+BULLET = re.compile(r"(?:(?:^|\n)\s*[-+*]|[A-Za-z]{2,}[.,:]?\s+[-+])\s+$")
+AFTER_BOX = re.compile(
+    r"\d|\s*(?:[-+](?!\s+[A-Za-z]{2})|\*(?!\*)|/|\^|·|×|÷|!\s*(?:\$|\\[)\]])|\\(?:cdot|times|div|pm|mp|[dt]?frac|sqrt|pi)(?![A-Za-z]))\s*\S|\s*\^"
+)
+WITH_BOX = re.compile(r"\s*(?:\^\s*\{?\s*(?:\\circ|°)\s*\}?|°|\\?%)")
+LEAD = re.compile(
+    r"(?:(?:so|thus|hence|therefore|then|finally|clearly|now|and|(?:which|this|that)\s+(?:gives|is|means)|gives|giving"
+    r"|we\s+(?:get|have|find|obtain|conclude|see|know|arrive\s+at)|it\s+follows|it\s+is|it's)(?:\s+that)?[,:\s]\s*)+",
+    re.I,
+)
+KINDS = (
+    "total|overall|final|exact|computational|asymptotic|worst-case|average|expected|time|space|memory|running|minimum|maximum"
+    "|mean|median|correct|desired|required|remaining|numerical|standard|resulting"
+)
+SUBJECT = re.compile(
+    rf"(?:the|its|our)\s+(?:(?:{KINDS})\s+)*(?:cost|complexity|time|memory|runtime|value|solution|sum|total|number|area|volume"
+    r"|probability|mean|median|variance|deviation|distance|shape|rank|loss|gradient|count|limit|product|difference|ratio|length"
+    r"|perimeter|speed|height|width|weight|price|minimum|maximum|determinant|trace|slope|average|remainder|bound)"
+    r"\s+(?:is|equals|becomes|are|=)\s+(?:equal\s+to\s+)?",
+    re.I,
+)
+EQUALS = re.compile(r"([A-Za-z])\s+(?:equals|is\s+equal\s+to)\s+")
 HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*%[^\n]*$", re.S | re.M)
 PHANTOM = re.compile(r"\\[hv]?phantom\s*(?=\{)")
 BETWEEN = re.compile(r"(?:[\s$,;.&()\[\]{}*\\]|and|or|text|quad|qquad)*")
@@ -68,7 +98,12 @@ def final_answer(text: str) -> Final:
     if hashed := HASHES.findall(text):
         return Final(hashed[-1].strip(), "the line after ####")
     if said := list(SAID.finditer(text)):
-        return _after(text[said[-1].end() :], "after the word answer")
+        rest = text[said[-1].end() :]
+        found = _after(rest, "after the word answer")
+        if WITHDRAWN.search(rest, rest.find(found.text) + len(found.text)):
+            raise Unread("the text after the answer may take it back")
+        return found
+    text = _without_lead(text)
     if (only := FORMULA.match(text)) and _with_unit(only, text) != _content(only) and UNIT.fullmatch(text, only.end()):
         return Final(_with_unit(only, text), "the whole text")
     if len(text) <= FORMULAS and "\n" not in text and not PROSE.search(re.sub(r"\\[A-Za-z]+|\{[^{}]*\}", " ", text)):
@@ -93,7 +128,14 @@ def _boxed(text: str, boxes: list[tuple[str, int, int]]) -> Final:
     taken, start, end = boxes[-1]
     if DENIED_BOX.search(text[max(start - 80, 0) : start]):
         raise Unread("the text before the box denies it")
-    others = [box for box, _, _ in boxes if box != taken]
+    before, after = text[max(start - 80, 0) : start], text[end:]
+    if BEFORE_BOX.search(before) and not BULLET.search(before):
+        raise Unread("the box is a part of a formula")
+    if with_box := WITH_BOX.match(after):
+        taken, after = f"{taken}{with_box[0].strip()}", after[with_box.end() :]
+    if AFTER_BOX.match(after) or (not re.search(r"[A-Za-z]{2}", text[:start]) and re.match(r"\s*!", after)):
+        raise Unread("the box is a part of a formula")
+    others = [box for box, _, _ in boxes if box != boxes[-1][0]]
     if said := list(SAID.finditer(text, end)):
         others.append(_after(text[said[-1].end() :], "").text)
     elif TAKEN_BACK.search(text, end):
@@ -108,6 +150,19 @@ def _boxed(text: str, boxes: list[tuple[str, int, int]]) -> Final:
         listed=not said and all(BETWEEN.fullmatch(gap) for gap in gaps),
         boxed=not said,
     )
+
+
+def _without_lead(text: str) -> str:
+    """A short text without the words before its formula: so we get, the total cost is."""
+    if len(text) > SHORT or "\n" in text:
+        return text
+    lead = LEAD.match(text)
+    rest = text[lead.end() :] if lead else text
+    if subject := SUBJECT.match(rest):
+        rest = rest[subject.end() :]
+    if "$" in rest and not re.fullmatch(r"\$[^$]*\$[\s.]*", rest):
+        return text
+    return EQUALS.sub(r"\1 = ", rest, count=1) or text
 
 
 def _after(rest: str, how: str) -> Final:

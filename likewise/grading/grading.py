@@ -8,28 +8,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from likewise.checks import require, require_number
-from likewise.grading.comparing import (
-    EQUAL,
-    Outcome,
-    World,
-    compared,
-    depends,
-    different,
-    rows_as_columns,
-    shown,
-    undecided,
-)
+from likewise.grading.comparing import compared
+from likewise.grading.conditions import rows_as_columns
 from likewise.grading.final import DENIED, final_answer
 from likewise.grading.given import conventions_of, given_of, renamed
-from likewise.grading.parsing import VOWELS, cleaned, readings
+from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different, undecided
+from likewise.grading.parsing import VOWELS, readings
+from likewise.grading.showing import shown
+from likewise.grading.spelling import cleaned
 from likewise.grading.units import unit_of
 from likewise.reading.expressions import Node
 from likewise.reading.latex import Unread, tokens
 
-SECONDS = 0.8  # for one answer
+SECONDS = 0.8  # of processor time for one answer, so that a verdict does not depend on the load
 MOST_BOXES = 12
 VERDICTS = ("equal", "different", "depends", "undecided")
-EINSUM = re.compile(r"[\"'`\s]*([A-Za-z]*(?:\s*,\s*[A-Za-z]*)*)\s*(?:->|\\to|\\rightarrow|→)\s*([A-Za-z]*)[\"'`\s]*")
+EINSUM = re.compile(r"[\"'`\s]*([A-Za-z\s]*(?:,[A-Za-z\s]*)*)(?:->|\\to|\\rightarrow|→)([A-Za-z\s]*)[\"'`\s]*")
+Einsum = list[tuple[str, ...]]  # the names of the indices of each operand, and of the result
 CHOICE = re.compile(
     r"\s*(?:\\text\s*\{)?\s*(?:option|choice|answer)?\s*[(\[]?([A-J])[)\]]?\s*\}?\s*(?:[.:)]\s*(.*))?", re.I | re.S
 )
@@ -141,7 +136,7 @@ def grade(
             require_number("grade", name, value, least=0.0)
             require(value <= 1, "grade", name, "be at most 1", value)
     start = time.monotonic()
-    world = World(given_of(given), conventions_of(conventions), start + SECONDS)
+    world = World(given_of(given), conventions_of(conventions), time.thread_time() + SECONDS)
     reasons: list[str] = []
     read = ["", ""]
     try:
@@ -210,9 +205,9 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
         return EQUAL if not _contradicts(one, world) else undecided("it states an equality that does not hold")
     if (chosen := _choices(one, other, world)) is not None:
         return chosen
-    equations = [_einsum(text) for text in (one, other)]
-    if all(equations):
-        return _einsums(equations[0], equations[1])
+    einsums = [found for text in (one, other) if (found := _einsum(text)) is not None]
+    if len(einsums) == 2:
+        return _einsums(einsums[0], einsums[1])
     words = [_words(text) for text in (one, other)]
     if world.conventions.kind == "text" or any(words):
         return _spoken(texts, words, world.conventions.kind == "text")
@@ -227,12 +222,15 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
         except Unread as error:
             if _tokens(one) == _tokens(other) and _tokens(one):
                 return EQUAL
+            if (united := _united(text)) is not None:  # 90 min, where min is a function
+                trees.append([united])
+                continue
             raise Unread(f"the {('answer', 'key')[place]} is not read: {error}") from error
         read[place] = shown(trees[-1][0])
     for place in (0, 1):  # 3000 m beside 3 km
-        spelled = UNITED.fullmatch(re.sub(r"\\[, ;!]|~", " ", texts[place]))
-        if spelled and unit_of(spelled[2]) and any(tree.kind == "unit" for tree in trees[1 - place]):
-            trees[place] = [Node("unit", (value,), spelled[2]) for value in readings(spelled[1])]
+        united = _united(texts[place])
+        if united is not None and any(tree.kind == "unit" for tree in trees[1 - place]):
+            trees[place] = [united]
     if any(_indexed_by_i(tree) for each in trees for tree in each):  # then i is no imaginary unit
         trees = [[renamed(tree, {"i": "i_"}) for tree in each] for each in trees]
     sides = [_stated(text) or world.conventions.vectors for text in (one, other)]
@@ -248,9 +246,43 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
         points = [DECIMAL_COMMA.sub(r"\1.\2", text) if DECIMAL_COMMA.fullmatch(text) else text for text in texts]
         if compared(readings(points[0])[0], readings(points[1])[0], world).verdict == "equal":
             return depends("if the comma is a decimal point")
+    if outcomes[0].verdict == "different":
+        units = [unit for text in texts if (unit := _united(text)) is not None]
+        if len(units) == 2 and compared(units[0], units[1], world).verdict == "equal":  # 36 km/h and 10 m/s
+            return EQUAL
+        if (scaled := _scaled(texts)) and compared(scaled[0], scaled[1], world).verdict == "equal":
+            return depends("if k, M and B stand for thousand, million and billion")
     if len({outcome.verdict for outcome in outcomes}) > 1:
         return undecided("it can be read in two ways, with different verdicts")
     return outcomes[0]
+
+
+def _united(text: str) -> Node | None:
+    """A number with a unit that is typed without a command, or nothing."""
+    spelled = UNITED.fullmatch(re.sub(r"\\[, ;!]|~", " ", text))
+    if not spelled or not unit_of(spelled[2]):
+        return None
+    try:
+        return Node("unit", (readings(spelled[1])[0],), spelled[2].strip())
+    except Unread:
+        return None
+
+
+def _scaled(texts: list[str]) -> list[Node] | None:
+    """Both as numbers, where one ends in a letter for its size (2.5M), or nothing."""
+    found, letters = [], 0
+    for text in texts:
+        match = re.fullmatch(r"\$?(-?\d[\d.,]*)\s?([kKMBT]?)\$?", text)
+        try:
+            value = readings(match[1] if match else text)[0]
+        except Unread:
+            return None
+        if match and match[2]:
+            letters += 1
+            zeros = Node("number", text="1" + "0" * {"K": 3, "M": 6, "B": 9, "T": 12}[match[2].upper()])
+            value = Node("product", (value, zeros), joined=("",))
+        found.append(value)
+    return found if letters else None
 
 
 def _plain(text: str) -> str:
@@ -320,31 +352,32 @@ def _spoken(texts: list[str], words: list[list[str]], exact: bool) -> Outcome:
     return undecided("words, whose meaning is not known here")
 
 
-def _einsum(text: str) -> tuple[list[str], str] | None:
+def _einsum(text: str) -> Einsum | None:
+    """An einsum with letters for indices, or with names between spaces as einops writes them; or nothing."""
     text = re.sub(r"^\s*(?:\w+\.)?einsum\(\s*[\"']([^\"']*)[\"'].*\)\s*$", r"\1", text.strip().strip("$"))
     match = EINSUM.fullmatch(text)
     if not match or not match[1].replace(",", "").strip():
         return None
-    return [part.strip() for part in match[1].split(",")], match[2]
+    parts = [part.strip() for part in (*match[1].split(","), match[2])]
+    spaced = any(re.search(r"\s", part) for part in parts)
+    return [tuple(part.split() if spaced else part) for part in parts]
 
 
-def _einsums(one: tuple[list[str], str] | None, other: tuple[list[str], str] | None) -> Outcome:
+def _einsums(one: Einsum, other: Einsum) -> Outcome:
     """Two einsums: equal up to the names of the indices; other operands in another order are a condition."""
-    assert one is not None
-    assert other is not None
-    if _renamed(*one) == _renamed(*other):
+    if _renamed(one) == _renamed(other):
         return EQUAL
-    if sorted(map(len, one[0])) != sorted(map(len, other[0])) or len(one[1]) != len(other[1]):
+    if sorted(map(len, one[:-1])) != sorted(map(len, other[:-1])) or len(one[-1]) != len(other[-1]):
         return different("operands or results of other ranks")
-    if len(one[0]) == len(other[0]) == 2 and _renamed(one[0][::-1], one[1]) == _renamed(*other):
+    if len(one) == len(other) == 3 and _renamed([one[1], one[0], one[2]]) == _renamed(other):
         return depends("if the operands are given in the other order")
-    return different(f"they are not the same up to the names of indices: {_renamed(*one)} and {_renamed(*other)}")
+    return different(f"they are not the same up to the names of indices: {_renamed(one)} and {_renamed(other)}")
 
 
-def _renamed(parts: list[str], result: str) -> str:
+def _renamed(parts: Einsum) -> str:
     names: dict[str, str] = {}
-    text = ",".join(parts) + "->" + result
-    return "".join(names.setdefault(each, chr(97 + len(names) % 26)) if each.isalpha() else each for each in text)
+    *operands, result = ["".join(names.setdefault(each, chr(97 + len(names) % 26)) for each in part) for part in parts]
+    return f"{','.join(operands)}->{result}"
 
 
 def _convention(text: str) -> str:

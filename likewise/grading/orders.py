@@ -10,7 +10,12 @@ import random
 from fractions import Fraction
 from math import log
 
-from likewise.grading.algebra import Forms, Ratio, Unclear, rational
+from likewise.grading.algebra import ATOMS, Forms, Ratio, Unclear, rational
+from likewise.grading.conditions import merged_names
+from likewise.grading.given import name_of, substituted
+from likewise.grading.numbers import seed_of
+from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different, undecided
+from likewise.grading.parsing import bare
 from likewise.reading.expressions import Node
 
 Exponents = dict[tuple[str, str], Fraction]  # (size, one of LADDER) -> exponent
@@ -59,6 +64,10 @@ def _exponents(exponents: tuple[int, ...], forms: Forms) -> Exponents:
                 key = (_name(atom.inside[0], forms), "log")
             case "log" if atom.inside[0].top.is_constant():
                 continue
+            case "log" if name := _factorial_of(atom.inside[0], forms):  # log n! grows like n log n
+                for kind in ("power", "log"):
+                    found[name, kind] = found.get((name, kind), Fraction(0)) + power
+                continue
             case "log_base" | "pi":
                 continue
             case "exp" if atom.inside[0].top.is_constant():
@@ -94,6 +103,18 @@ def _rate(value: Ratio, forms: Forms) -> tuple[tuple[str, str], Fraction]:
     if _name(logs[0], forms) == names[0]:
         return (names[0], "factorial"), Fraction(1)
     raise Unclear("a power of two sizes")
+
+
+def _factorial_of(value: Ratio, forms: Forms) -> str:
+    """The name n if the value is n!, or nothing."""
+    for place, atom in enumerate(forms.atoms):
+        if atom.kind == "factorial" and value.bottom == 1 and value.top == forms.term(1, _unit(place)):
+            return _name(atom.inside[0], forms)
+    return ""
+
+
+def _unit(place: int) -> tuple[int, ...]:
+    return tuple(int(each == place) for each in range(ATOMS))
 
 
 def _name(value: Ratio, forms: Forms) -> str:
@@ -175,3 +196,84 @@ def _under(term: Exponents, other: Exponents) -> bool:
         if next((rate for rate in rates if rate), 0) > 0:
             return False
     return True
+
+
+def compare_orders(one: Node, other: Node, world: World) -> Outcome:
+    if one.kind != other.kind:
+        inner = one.parts[0] if one.kind == "order" else other.parts[0]
+        rest = other if one.kind == "order" else one
+        if rest.kind in ("set", "vector", "unit", "interval"):
+            return undecided("an order and something else")
+        outcome = _growths(inner, rest, world)
+        return depends("if an order is meant") if outcome.verdict == "equal" else outcome
+    outcome = _growths(one.parts[0], other.parts[0], world)
+    soft = [node.text == "soft O" for node in (one, other)]
+    if any(soft) and outcome.verdict != "equal":
+        rough = _growths(one.parts[0], other.parts[0], world, without_logs=True)
+        if rough.verdict != "equal":
+            return rough
+        return EQUAL if all(soft) else depends("if logarithmic factors are left out")
+    if outcome.verdict == "equal" and one.text != other.text:
+        return depends(f"if the bound {one.text} is the bound {other.text}")
+    return outcome
+
+
+def _growths(one: Node, other: Node, world: World, *, without_logs: bool = False) -> Outcome:
+    values = dict(world.given.values)
+    for relation in world.given.relations:  # N >= D becomes N = D * (a size of its own)
+        names = [name_of(part) for part in relation.parts]
+        if len(names) == 2 and all(names) and relation.joined[0] in (">", ">=", "<", "<="):
+            above, below = names if relation.joined[0] in (">", ">=") else reversed(names)
+            values.setdefault(
+                above, Node("product", (Node("name", text=below), Node("name", text=f"{above}/{below}")), joined=("",))
+            )
+        elif not all(bare(part).kind == "number" or name_of(part) for part in relation.parts):
+            world.notes.append("a condition was not used for the order")
+    trees = [_summed(substituted(node, values)) for node in (one, other)]
+    if without_logs:
+        return _growth_outcome(trees, world, without_logs=True)
+    outcome = _growth_outcome(trees, world)
+    if outcome.verdict == "different":
+        products = not any(part.kind in ("+", "-") for tree in trees for part in tree.walk())
+        for said, *folded in merged_names(trees[0], trees[1], world, sizes=products):
+            if _growth_outcome(folded, world).verdict == "equal":
+                return depends(f"if {said}")
+    if outcome.verdict == "different" and world.given.unread:
+        return undecided(f"a condition is not read: {world.given.unread[0]}")
+    return outcome
+
+
+def _summed(node: Node) -> Node:
+    """The tree with max(a, b) as a + b, which grow alike, where it is a summand or factor."""
+    node = bare(node)
+    if node.kind == "call" and node.text == "max":
+        total = node.parts[0]
+        for part in node.parts[1:]:
+            total = Node("+", (total, part))
+        return total
+    if node.kind in ("+", "product"):
+        return Node(node.kind, tuple(map(_summed, node.parts)), node.text, node.joined)
+    return node
+
+
+def _growth_outcome(trees: list[Node], world: World, *, without_logs: bool = False) -> Outcome:
+    names = {part.text for tree in trees for part in tree.walk() if part.kind == "name"}
+    forms = Forms(names, names, base="e", seconds=world.left)
+    try:
+        terms = [terms_of(tree, forms) for tree in trees]
+    except Unclear as error:
+        forms = Forms(names, names, base="e", seconds=world.left)
+        one, other = map(forms.form, trees)
+        ratio = forms.over(one, other) if other.top != 0 else None
+        if ratio is not None and (fixed := rational(ratio)) is not None and fixed > 0:
+            return EQUAL
+        return undecided(str(error))
+    if without_logs:
+        terms = [[{key: power for key, power in term.items() if key[1] != "log"} for term in each] for each in terms]
+    found, direction = compare(terms[0], terms[1], seed_of(*trees))
+    if found:
+        return EQUAL
+    if found is False:
+        side = " (the one is in O of the other)" if bounded(terms[0], terms[1]) or bounded(terms[1], terms[0]) else ""
+        return different(f"they grow differently for {direction}{side}")
+    return undecided("orders that no direction tells apart")

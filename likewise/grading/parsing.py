@@ -6,27 +6,22 @@ never dropped. Where a line can be read in two ways (1/2x, \log n d) it is parse
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
+from likewise.grading.spelling import SPELLED, cleaned
 from likewise.grading.units import UNITS, unit_of
 from likewise.reading.expressions import HEADS, Node, number
 from likewise.reading.latex import Token, Unread, tokens
 
-LONGEST = 2_000  # characters of a final answer
 FUNCTIONS = {
     "exp", "log", "ln", "lg", "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh",
     "tanh", "max", "min", "gcd", "lcm", "det", "tr", "relu", "sigmoid", "sqrt", "sgn", "rank", "diag", "vec", "softmax",
 }  # fmt: skip
 ALIASES = {"Tr": "tr", "ReLU": "relu", "sign": "sgn"}
 OPAQUE = HEADS | {"P", "Pr", "E", "Var", "Cov", "sim", "softmax", "Attention", "rank", "diag", "vec", "arg", "Re", "Im"}
-SPELLED = (
-    "alpha|beta|gamma|delta|epsilon|theta|kappa|lambda|mu|nu|rho|sigma|tau|phi|psi|omega"
-    "|Omega|Theta|Gamma|Delta|Sigma|pi"
-)
 GREEK_LETTERS = {*SPELLED.split("|"), "zeta", "iota", "upsilon", "Lambda", "Phi", "Psi", "Upsilon"}
-ORDERS = {"O": "O", "Theta": "Theta", "Omega": "Omega", "o": "o"}
+ORDERS = {"O_tilde": "soft O", "O": "O", "Theta": "Theta", "Omega": "Omega", "o": "o"}
 LAWS = {
     "N": "normal", "Normal": "normal", "normal": "normal", "Gaussian": "normal", "U": "uniform", "Uniform": "uniform",
     "Unif": "uniform", "Bernoulli": "bernoulli", "Bern": "bernoulli", "Ber": "bernoulli", "Binomial": "binomial",
@@ -43,80 +38,8 @@ OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
 BARS = {"|", "‖"}
 RATIO = re.compile(r"(?![A-J]\s*:)[^:={}|\\<>]*[\w)][^:={}|\\<>]*(?::[^:={}|\\<>]*[\w)][^:={}|\\<>]*){1,3}")
 COUNTED = re.compile(r"[kMGTP]?(?:FLOPs?|MACs?)")
+VECTORS = {*"xyzuvwqk"}
 ROUND = {"⌊": ("⌋", "floor"), "⌈": ("⌉", "ceil")}
-
-
-def cleaned(text: str) -> str:
-    r"""The text of an answer without delimiters, with one spelling of what people write in several ways.
-
-    >>> cleaned("$2**3 != 1e-3$.")
-    '2^3 \\neq  1\\cdot 10^{-3}'
-    """
-    text = "".join(_plain_letter(each) for each in text).strip()
-    if re.search(r"(?<!\.\d)(?<!\d\d)\.{2,}$|\\[lc]?dots\W*$", text):
-        raise Unread("an answer that is not complete (...)")
-    for _ in range(4):
-        before = text
-        text = text.strip().rstrip(".,;:!" if not re.search(r"[\w)}\]]!+$", text) else ".,;:").strip()
-        for opening, closing in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`")):
-            inner = text[len(opening) : len(text) - len(closing)]
-            if len(text) > len(opening + closing) and text.startswith(opening) and text.endswith(closing):
-                text = inner if opening not in inner and closing not in inner else text
-        if text == before:
-            break
-    if len(text) > LONGEST:
-        raise Unread(f"longer than {LONGEST:,} characters")
-    if re.search(r"\d\s*x\s*\d|[A-Za-z0-9]\s+x\s+[A-Za-z0-9]", text):
-        raise Unread("an x that may be a sign of multiplication")
-    if re.search(r"(?<![A-Za-z\\])d[a-zA-Z]?\s*/\s*d[a-zA-Z](?![A-Za-z])", text):
-        raise Unread("a derivative")
-    if re.match(r"~\s*[\d$]", text):
-        raise Unread("an approximation")
-    if re.fullmatch(r"\d{4}-\d\d?-\d\d?|\d\d?/\d\d?/\d{2,4}", text):
-        raise Unread("a date, or a difference or quotient of three numbers")
-    if re.search(r"\\(?:[bx]?cancel|st|sout|not)(?![A-Za-z])", text):
-        raise Unread("a part that is struck out")
-    text = re.sub(r"(?<!\\)%", r"\\%", text)
-    text = re.sub(r"\\(?:dollar|\$)|(?<!\\)\$(?=\s*\d)", r"\\$", text)
-    text = text.replace("**", "^").replace("!=", r"\neq ").replace(r"\ne ", r"\neq ")
-    text = re.sub(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?!\w)", r"\1\\cdot 10^{\2}", text)
-    text = re.sub(rf"(?<![\\A-Za-z])({SPELLED})(?![A-Za-z])", r"\\\1 ", text)
-    text = re.sub(r"(?<![\\A-Za-z])(?:infinity|infty|inf)(?![A-Za-z])|∞", r"\\infty ", text)
-    text = re.sub(r"(?<![\\A-Za-z])(sqrt|relu|ReLU|sigmoid|softmax)\s*(?=\()", r"\\operatorname{\1}", text)
-    text = re.sub(r"(?<![\\A-Za-z])(arcsin|arccos|arctan|sinh|cosh)(?![A-Za-z])", r"\\\1 ", text)
-    text = re.sub(r"(?<=[(\[{,])(\s*\d{1,3}),(?=\d{3}\s*[,)\]}])", r"\1, ", text)
-    text = re.sub(r"\\(?:displaystyle|left|right|limits)(?![A-Za-z])\s*", "", text)
-    text = re.sub(r"\^\s*(\\circ|°)", r"^{\\circ}", text)
-    text = re.sub(r"(\d),\\!\s*(?=\d{3})", r"\1,", text)
-    text = re.sub(r"\\(?:text|mathrm|textbf|mathbf|mbox)\s*\{\s*\\?\$\s*\}", r"\\$", text)
-    text = re.sub(r"\\text\s*\{\s*(-?\d[\d.,]*)\s+([A-Za-z][A-Za-z ]*)\}", r"\1 \\text{ \2}", text)
-    text = re.sub(r"(?<=[)\]}\d])\s*(or|and)\s*(?=[(\[{\\\d-])", r"\\text{ \1 }", text)
-    text = re.sub(r"(?<=[\d}])\s*\\(?:mathrm|text|operatorname)\s*\{\s*min\s*\}", r"\\text{ minutes}", text)
-    text = re.sub(r"^([^{}\\]+)\\over(?![A-Za-z])([^{}\\]+)$", r"\\frac{\1}{\2}", text)
-    text = re.sub(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}", r"\\frac{\1}{\2}", text)
-    text = re.sub(r"(\d+)\.(\d*)\\overline\s*\{\s*(\d+)\s*\}", _repeating, text)
-    return text.strip()
-
-
-def _repeating(match: re.Match[str]) -> str:
-    """A repeating decimal as a fraction: 0.1 with 6 repeated is 15/90."""
-    whole, before, again = match[1], match[2], match[3]
-    top = int(whole + before + again) - int(whole + before)
-    return rf"\frac{{{top}}}{{{10 ** len(before) * (10 ** len(again) - 1)}}}"
-
-
-def _plain_letter(character: str) -> str:
-    """Full-width and mathematical letters as plain ones; other look-alikes stay, and are not read."""
-    if character.isascii():
-        return character
-    name = unicodedata.name(character, "")
-    if name.startswith(("FULLWIDTH", "MATHEMATICAL", "IDEOGRAPHIC SPACE")):
-        return unicodedata.normalize("NFKC", character)
-    if name.startswith("SUBSCRIPT") and character.isdigit():
-        return f"_{unicodedata.digit(character)}"
-    if name.startswith("SUPERSCRIPT") and character not in "²³" and character.isdigit():
-        return f"^{{{unicodedata.digit(character)}}}"
-    return character
 
 
 def readings(text: str, applied: frozenset[str] = frozenset()) -> list[Node]:
@@ -271,6 +194,10 @@ class Parser:
                 sides[-1].append(token)
         if not relations:
             return self.inner(sides[0]).whole()
+        if relations == ["=="] or relations == ["equiv"]:
+            last = sides[1][-1:]
+            if last and last[0].kind == "macro" and last[0].text == "pmod":
+                return Node("congruent", (self.part(sides[0]), self.part(sides[1][:-1]), self.part(last[0].inner[0])))
         if "->" in relations:
             return self.mapped(sides, relations)
         if any(
@@ -329,6 +256,11 @@ class Parser:
             sign = self.take().text
             right = self.signed_term()
             node = Node("pm" if sign == "±" else sign, (node, right))
+        if self.at("mod"):
+            self.take()
+            if node.kind in ("+", "-", "pm"):
+                raise Unread("a remainder of a sum, or a sum with a remainder")
+            node = Node("call", (node, self.factor()), "remainder")
         return node
 
     def leading(self) -> Node:
@@ -365,7 +297,7 @@ class Parser:
                     below = _product(extra, [""] * (len(extra) - 1))
                 factors, signs = [Node("/", (_product(factors, signs), below))], []
             elif token.kind == "word" and (unit := self.unit(known=factors[-1].kind == "name")) is not None:
-                factors, signs = [Node("unit", (_product(factors, signs),), unit)], []
+                factors, signs = [_united(_product(factors, signs), unit)], []
             elif self.starts(token):
                 if slashed:
                     self.doubt()
@@ -380,7 +312,7 @@ class Parser:
                 signs.append("")
                 if mixed and len(factors) == 2 and _proper(factors[-1]):
                     factors, signs = [Node("+", tuple(factors))], []
-            elif self.at("mod") or (token.kind == "macro" and token.text == "pmod"):
+            elif token.kind == "macro" and token.text == "pmod":
                 raise Unread("a remainder")
             else:
                 break
@@ -436,7 +368,10 @@ class Parser:
         while self.peek() is not None:
             if self.at("^"):
                 self.take()
+                before = node
                 node = self.powered(node)
+                if before.kind == node.kind == "^":
+                    raise Unread("a power of a power without braces")
             elif self.at("'"):
                 self.take()
                 node = Node("name", text=f"{node.text}_prime") if node.kind == "name" else Node("transpose", (node,))
@@ -450,6 +385,9 @@ class Parser:
                 node = Node("%", (node,))
             elif self.at("°"):
                 self.take()
+                after = self.peek()
+                if after is not None and (node.kind != "number" or self.starts(after)):
+                    raise Unread("a composition, or degrees")
                 node = Node("degrees", (node,))
             elif self.at("⊤"):
                 self.take()
@@ -521,10 +459,17 @@ class Parser:
             case "sign" if token.text in ROUND:
                 return self.between(*((token.text, *ROUND[token.text])))
             case "sign" if token.text == "⟨":
-                inside = self.until("⟩")
-                return Node("vector", tuple(map(self.part, _commas(inside))), "()")
+                parts = tuple(map(self.part, _commas(self.until("⟩"))))
+                if len(parts) == 2 and all(part.names & VECTORS for part in parts):  # an inner product
+                    return Node("product", (Node("transpose", parts[:1]), parts[1]), joined=("",))
+                return Node("vector", parts, "()")
             case "sign" if token.text == "$":
                 return Node("unit", (self.factor(),), "dollars")
+            case "other" if token.text == "overline" and token.inner:
+                inside = self.part(token.inner[0])
+                if not inside.names <= {"i"}:  # a mean, or a segment
+                    raise Unread("a line over what is no complex number")
+                return Node("call", (inside,), "conjugate")
             case "other" if token.text in (r"\emptyset", r"\varnothing"):
                 return Node("set")
         raise Unread(f"not read: {_shown(token)}")
@@ -774,8 +719,12 @@ class Parser:
         if high and len(low) > 2 and low[0].kind == "name" and low[1].text == "==":
             index = Node("name", text=low[0].text)
             return Node(kind, (index, self.part(low[2:]), self.part(high), body))
-        if not high and len(low) == 1 and low[0].kind == "name":
-            return Node(f"{kind}_over", (Node("name", text=low[0].text), body))
+        names = low[::2]
+        commas = all(each.text == "," for each in low[1::2]) and len(low) % 2
+        if not high and commas and all(each.kind == "name" for each in names):  # over i, j
+            for each in reversed(names):
+                body = Node(f"{kind}_over", (Node("name", text=each.text), body))
+            return body
         raise Unread("a sum without its bounds")
 
     def matrix(self, token: Token) -> Node:
@@ -793,7 +742,7 @@ def _step(token: Token) -> int:
     """How a token changes the depth of brackets."""
     if token.kind != "sign":
         return 0
-    return (token.text in OPENING) - (token.text in CLOSING)
+    return (token.text in OPENING or token.text == "⟨") - (token.text in CLOSING or token.text == "⟩")
 
 
 def _or_spelled(parts: list[list[Token]], separators: set[str]) -> list[list[Token]]:
@@ -833,6 +782,15 @@ def _commas(found: Sequence[Token]) -> list[list[Token]]:
     if not all(parts):
         raise Unread("a comma without an expression beside it")
     return parts
+
+
+def _united(value: Node, unit: str) -> Node:
+    """A value with a unit; percent and degrees are factors."""
+    if re.fullmatch(r"percent|pct|per\s?cent", unit):
+        return Node("%", (value,))
+    if re.fullmatch(r"deg(?:rees?)?", unit):
+        return Node("degrees", (value,))
+    return Node("unit", (value,), unit)
 
 
 def _product(factors: list[Node], signs: list[str]) -> Node:

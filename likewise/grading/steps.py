@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.grading.comparing import World, compared
+from likewise.grading.comparing import compared
 from likewise.grading.given import conventions_of, given_of
 from likewise.grading.grading import SECONDS, Grade, grade
+from likewise.grading.outcomes import World
 from likewise.grading.parsing import readings
 from likewise.reading import check_answer
 from likewise.reading.findings import Statement
@@ -79,7 +80,7 @@ def _stated(
     point: str, statements: list[Statement], given: str | None, conventions: Mapping[str, Any] | None
 ) -> bool | None:
     """True if a formula of the answer, or a side of it, is equal to the point of a rubric."""
-    world = World(given_of(given), conventions_of(conventions), time.monotonic() + SECONDS)
+    world = World(given_of(given), conventions_of(conventions), time.thread_time() + SECONDS)
     try:
         wanted = readings(point)[0]
     except Unread as error:

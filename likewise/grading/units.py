@@ -33,6 +33,7 @@ SYMBOLS = """
 1 kg m s^-2: N
 1 kg m^2 s^-2: J
 1 kg m^2 s^-3: W
+3600 kg m^2 s^-2: Wh
 1 kg m^-1 s^-2: Pa
 1 kg m^2 s^-3 A^-1: V
 1 A s: C
@@ -48,7 +49,7 @@ WORDS = """
 3600 s: hour hr h
 86400 s: day
 604800 s: week
-1 month: month
+1/12 year: month
 1 year: year
 1/1000 s: millisecond
 1/1000000 s: microsecond
@@ -74,6 +75,8 @@ WORDS = """
 1 kg m^2 s^-3 A^-1: volt
 1 A: amp ampere
 1 K: kelvin
+1 celsius: celsius
+1 fahrenheit: fahrenheit
 1 mol: mole
 1 s^-1: hertz
 1 byte: byte
@@ -122,6 +125,10 @@ def _unit(factor: Fraction, dimensions: dict[str, int]) -> Unit:
 
 
 UNITS = _table()
+TEMPERATURES = {"K": (Fraction(1), Fraction(0)), "celsius": (Fraction(1), Fraction("273.15"))}  # (factor, zero in K)
+TEMPERATURES["fahrenheit"] = (Fraction(5, 9), Fraction("459.67") * Fraction(5, 9))
+BINARY = {f"{prefix}B": Fraction(1024**power) for power, prefix in enumerate("KMGTP", 1)} | {"kB": Fraction(1024)}
+VAGUE = {"year", "ton"}  # no fixed number of days, kilograms
 
 
 def unit_of(text: str) -> Unit | None:

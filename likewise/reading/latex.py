@@ -452,7 +452,7 @@ def _macro(name: str, arguments: list[Any], given: list[Any], spaced: bool) -> l
         if name == "overline" and all(each.kind == "number" for each in inner) and len(inner) == 1:
             return [Token("other", "a recurring decimal")]
         if name == "overline":
-            return [Token("other", "overline")]
+            return [Token("other", "overline", (inner,))]
         raise Unread(f"an accent over more than a name ({name})")
     if name in MACRO_RELATIONS and name != "mid":
         return [Token("relation", MACRO_RELATIONS[name])]

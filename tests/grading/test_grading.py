@@ -5,10 +5,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from likewise.grading import grade
+from likewise.grading.given import conventions_of, given_of
+from likewise.grading.outcomes import World
 
 EQUAL = [
     (r"\frac{x^2-1}{x-1}", "x+1"),
@@ -102,6 +105,44 @@ EQUAL = [
     (r"1800 \mathrm{min}", r"30 \text{ h}"),
     ("(11,7)or(7,11)", r"(7,11),\ (11,7)"),
     (r"\frac{x-1}{x+2} \ge 0", r"x < -2 \text{ or } x \ge 1"),
+    ("1.5 h", "90 min"),
+    ("36 km/h", "10 m/s"),
+    ("1 J", "1 N m"),
+    (r"9.8\,\text{m/s}^2", r"9.8\ \mathrm{m\,s^{-2}}"),
+    ("32°F", r"0^\circ\text{C}"),
+    ("45 degrees", r"\pi/4"),
+    ("12 months", "1 year"),
+    ("1 000 000", "10^6"),
+    ("1 1/2", "3/2"),
+    ("¾", "0.75"),
+    ("0.(3)", "1/3"),
+    ("x⁻¹", "1/x"),
+    (r"7 \choose 2", "21"),
+    ("{3,4}", "{4,3}"),
+    ("]0,1[", "(0,1)"),
+    (r"x \ne 0", r"(-\infty,0)\cup(0,\infty)"),
+    (r"(\sqrt2,\infty)\cup(-\infty,-\sqrt2)", "x^2 > 2"),
+    (r"[1,3]\cap[2,4]", "[2,3]"),
+    (r"(1,3)\setminus\{2\}", r"(1,2)\cup(2,3)"),
+    ("no solution", r"\emptyset"),
+    ("(x,y)=(1,2)", "y=2, x=1"),
+    (r"x = \frac{\pi}{4} + k\pi, k \in \mathbb{Z}", r"\frac{5\pi}{4} - n\pi"),
+    (r"x \equiv 3 \pmod 7", "x = 10 + 7k, where k is an integer"),
+    (r"10 \bmod 7", "3"),
+    (r"\left|3+4i\right|", "5"),
+    (r"\overline{3+4i}", "3-4i"),
+    (r"\sum_{i=1}^{n} x_i", r"\sum_{k=0}^{n-1} x_{k+1}"),
+    (r"\sum_{i=1}^n (a x_i + y_i)", r"a\sum_{i=1}^n x_i+\sum_{j=1}^n y_j"),
+    (r"\sum_{i,j} x_{ij}", r"\sum_b\sum_a x_{ab}"),
+    (r"\prod_{i=1}^n 2 e^{x_i}", r"2^n e^{\sum_{i=1}^n x_i}"),
+    (r"\sum_{k=1}^{\infty} 2^{-k}", "1"),
+    (r"O(\log(n!))", r"O(n \log n)"),
+    (r"\tilde{O}(n)", r"\tilde O(n \log^2 n)"),
+    ("b n d, b m d -> b n m", "bnd,bmd->bnm"),
+    (r"\langle x,y\rangle", "x^T y"),
+    ("The total cost is O(T^2 K).", "O(K T^2)"),
+    ("So x equals 5.", "5"),
+    ("- \\boxed{5}", "5"),
 ]
 DIFFERENT = [
     ("1/2^{99}", "1/2^{98}"),
@@ -146,6 +187,18 @@ DIFFERENT = [
     ("x^2+y^2=25", "x^2+y^2=5"),
     ("3:4", "4:3"),
     (r"9.8\ \mathrm{m/s^2}", "9.8 m/s"),
+    ("25°C", "25 °F"),
+    (r"x \ne 0", r"x \ne 1"),
+    (r"\mathbb{R}\setminus[0,1]", r"(-\infty,0]\cup(1,\infty)"),
+    (r"(x,y)=(1,2)", "(y,x)=(1,2)"),
+    (r"2\pi k, k \in \mathbb{Z}", r"\pi k, k \in \mathbb{Z}"),
+    (r"x \equiv 3 \pmod 7", r"x \equiv 3 \pmod{14}"),
+    (r"\sum_{i=1}^{n} x_i", r"\sum_{k=0}^{n} x_{k+1}"),
+    (r"\sum_{i=1}^n\sum_{j=1}^i x_{ij}", r"\sum_{j=1}^n\sum_{i=1}^j x_{ij}"),
+    (r"\prod_{i=1}^n 2 x_i", r"2\prod_{j=1}^n x_j"),
+    (r"\overline{3+4i}", "3+4i"),
+    (r"\tilde{O}(n)", r"\tilde O(n^2)"),
+    ("b n d, b m d -> b m n", "bnd,bme->bnm"),
 ]
 DEPENDS = [
     ("O(ND^2)", "O(Nd^2)", "D = d"),
@@ -182,6 +235,20 @@ DEPENDS = [
     (r"6 N d \text{ FLOPs}", "3Nd MACs", "multiply-add"),
     (r"2 N^2 D", r"N^2 D \text{ MACs}", "multiply-add"),
     (r"4N^2D \text{ FLOPs}", "$2N^2D$ multiply-adds", "multiply-add"),
+    ("1, 2, 2", "1, 2", "count once"),
+    ("[4, 6]", "4, 6", "not an interval"),
+    (r"\boxed{5}\%", "5", "percent"),
+    ("45°", "45", "degrees"),
+    ("3.5k", "3500", "thousand"),
+    ("1 GB", "1024 MB", "1024"),
+    (r"\lg 100", "2", "lg is to base 10"),
+    ("C(5,2)", "10", "combinations"),
+    ("3+4j", "3+4i", "imaginary unit"),
+    ("|z|^2", "z^2", "z is real"),
+    ("A = LU", "A = UL", "commute"),
+    (r"x = \frac\pi4 + k\pi", r"x = \frac\pi4 + n\pi", "any integer"),
+    (r"\tilde{O}(n)", r"O(n \log n)", "logarithmic factors"),
+    ("x_1 = 1, x_2 = 2", "1, 2", "names of the values"),
 ]
 UNDECIDED = [
     (r"\boxed{41=42}", "42", "does not hold"),
@@ -219,6 +286,20 @@ UNDECIDED = [
     (r"\sum_i x_i", r"\sum_{i=1}^n x_i", ""),
     ("1:00", "12:00", "time of day"),
     (r"\boxed{200}, so that after a year we have $10455$", "1", "goes on"),
+    (r"\{\{1\},2\}", r"\{1,2\}", "a set and an element"),
+    ("{3,4}", "(3,4)", "a set and a tuple"),
+    ("x = 3, 4", "(3,4)", "a set and a tuple"),
+    (r"-\boxed{5}", "5", "part of a formula"),
+    (r"\boxed{3}/4", "3", "part of a formula"),
+    (r"2\cdot\boxed{3}", "3", "part of a formula"),
+    (r"\frac{1}{\boxed{3}}", "3", "part of a formula"),
+    (r"$\boxed{3}!$", "3", "part of a formula"),
+    ("Answer: B. Actually C", "B", "take it back"),
+    ("2^3^2", "2^9", "power of a power"),
+    (r"f\circ g", r"g\circ f", "composition"),
+    ("0.1(6)", "0.6", "repeating decimal"),
+    ("1 year", "365 days", "without a fixed size"),
+    (r"a + b \bmod n", r"b + a \bmod n", "remainder"),
 ]
 
 
@@ -277,6 +358,8 @@ def test_conventions_decide():
     assert grade("3.14", r"\pi", conventions={"tolerance": 0.01}).verdict == "equal"
     assert grade("3.15", r"\pi", conventions={"rounding": 2}).verdict == "different"
     assert grade("3.14", r"\pi", conventions={"rounding": 2}).verdict == "equal"
+    assert grade("1.006", "1.004", conventions={"rounding": 2}).verdict == "different"
+    assert grade("1.005", "1.00", conventions={"rounding": 2}).condition == "if a half is rounded down"
     assert grade("5", "5 km", conventions={"unit": "km"}).verdict == "equal"
     assert grade("London", "Paris", conventions={"kind": "text"}).verdict == "different"
     assert grade("C", "B", conventions={"kind": "choice"}).verdict == "different"
@@ -310,6 +393,21 @@ def test_hostile_answers_end_in_time_and_change_nothing(tmp_path, monkeypatch):
         assert found.seconds < 2, found
     assert grade("2x/4", "x/2") == before
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "part", ["(", "{", " ", ",", "1 ", "1,", "9", "a", "²", "x^", r"\text{", r"\equiv ", "any ", "so "]
+)
+def test_reading_takes_time_in_proportion_to_the_text(part):
+    start = time.process_time()
+    grade(part * (1_900 // len(part)), "42")
+    assert time.process_time() - start < 1
+
+
+def test_a_busy_machine_takes_no_time_from_a_comparison():
+    world = World(given_of(None), conventions_of(None), time.thread_time() + 1)
+    time.sleep(0.3)
+    assert world.left > 0.8
 
 
 def test_rewards_of_open_verdicts_are_the_callers():
@@ -351,6 +449,8 @@ def test_a_worker_that_is_forked_during_a_grade_is_not_locked():
     code = """
 import os
 from likewise.grading import grade
+from likewise.grading.given import conventions_of, given_of
+from likewise.grading.outcomes import World
 from likewise.grading.balls import precise
 with precise():  # another thread may hold the lock while a worker is forked
     child = os.fork()
