@@ -247,7 +247,7 @@ def study_smollm2(transfer_steps: int, adapter_steps: int) -> dict[str, Any]:
         _, student = smollm2()
         settings = DistillSettings(transfer_steps=transfer, adapter_steps=adapt, exact_within=64)
         began, cpu = time.perf_counter(), time.process_time()
-        out = Path(f"smollm2-{name}.checkpoint") if transfer else None
+        out = Path("build") / f"smollm2-{name}.checkpoint" if transfer else None
         distillation = distill(student, train, settings=settings, out=out, resume=out is not None and out.exists())
         results[name] = perplexity(student, held_out)
         results[f"{name}, seconds"] = time.perf_counter() - began
