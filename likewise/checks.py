@@ -15,7 +15,6 @@ EXTRAS = {
     "mcp": ("mcp", "mcp"),
     "transformers": ("transformers", "hf"),
     "psycopg": ("psycopg", "postgres"),
-    "pymilvus": ("pymilvus", "milvus"),
     "fastapi": ("fastapi", "serve"),
     "uvicorn": ("uvicorn", "serve"),
 }

@@ -125,7 +125,7 @@ class Tally:
                 self.offends("deadline", text, verdict.detail)
         else:
             self.unparsed += 1
-            if verdict.verdict != "inconclusive":
+            if verdict.verdict in ("holds", "refuted"):
                 self.offends("decided though it does not parse", text, str(verdict))
         if verdict.verdict == "refuted" and not verdict.witness and verdict.engine != "sampling":
             self.offends("refuted without a witness", text, verdict.detail)

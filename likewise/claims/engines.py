@@ -9,7 +9,7 @@ from types import ModuleType
 
 from likewise.claims import cells
 from likewise.claims.agreement import agreed
-from likewise.claims.algebra import entries, holes, identities, intervals, residues, witnesses
+from likewise.claims.algebra import entries, holes, identities, induction, intervals, residues, witnesses
 from likewise.claims.arithmetic import cited
 from likewise.claims.chance import gaussian
 from likewise.claims.growth import counts, everywhere, logic, orders
@@ -31,6 +31,20 @@ def sampling(claim: Claim) -> Finding | None:
     from likewise.claims.chance.sampling import decide
 
     return decide(claim)
+
+
+def inductive(claim: Claim) -> Finding | None:
+    """Prove sums, products and factorials up to a size by induction on it."""
+    return induction.decide(claim, lambda part: found_by_engines(replace(part, budget=PART * claim.budget)))
+
+
+def as_vectors(claim: Claim) -> Finding | None:
+    """Prove for matrices of which only the entries matter what holds for vectors."""
+    flat = entries.as_vectors(claim)
+    found = None if flat is None else found_by_engines(flat)
+    if found is None or found.verdict != "holds":
+        return None
+    return replace(found, detail=f"{found.detail}, entries as one vector", suggestions=())
 
 
 def bounding(claim: Claim) -> Finding | None:
@@ -233,9 +247,12 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
     return Finding("inconclusive", grade, detail, engine="", suggestions=tuple(dict.fromkeys(suggestions)))
 
 
+PART = 0.3  # of the budget, for a step of a proof
 # Exact before approximate, proof before search, cheap before dear.
 PROOFS: tuple[Engine, ...] = (holes.decide, logic.decide, residues.decide, identities.decide, everywhere.decide)
 SEARCHES: tuple[Engine, ...] = (
+    inductive,
+    as_vectors,
     solving_soon,
     entrywise,
     witnesses.decide,

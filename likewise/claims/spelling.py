@@ -26,6 +26,7 @@ from likewise.claims.language.tree import (
     Gradient,
     Index,
     Indexed,
+    Join,
     Moment,
     Name,
     Negative,
@@ -41,6 +42,7 @@ from likewise.claims.verdict import Undecided
 
 UNROLLED = 16  # terms of a sum between numbers
 POWER = 12  # of the index, in a sum that has a closed form
+REARRANGED = frozenset({"grad", "vec", "reshape", "transpose", "I", "tr", "prod", "softmax"})
 PLACE = "'"  # ends the name that a derivative is taken by, which no claim can contain
 Dims = tuple[Node, ...]
 
@@ -137,8 +139,11 @@ def _reached(claim: Claim) -> dict[str, frozenset[str]]:
 
 
 def _needed(node: Node) -> bool:
-    mine = isinstance(node, Indexed) or (
-        isinstance(node, Call) and (node.function in DERIVED or node.function == "grad")
+    sandwich = isinstance(node, Binary) and node.operator == "@" and isinstance(node.left, Binary)
+    mine = (
+        sandwich
+        or isinstance(node, Indexed | Join)
+        or (isinstance(node, Call) and (node.function in DERIVED or node.function in REARRANGED))
     )
     return mine or any(map(_needed, children(node)))
 
@@ -201,7 +206,63 @@ class _Speller:
         node = rebuilt(node, self.spell)
         if isinstance(node, Call) and node.function in DERIVED:
             return DERIVED[node.function](*node.arguments)
+        return self._rearranged(node)
+
+    def _rearranged(self, node: Node) -> Node:
+        """The same without a rearrangement that changes nothing, an identity matrix, or the trace of a product."""
+        match node:
+            case Call("vec", (operand,)) if isinstance(operand, Node) and len(self._known(operand) or ()) == 1:
+                return operand
+            case Call("reshape", (operand, *dims)) if isinstance(operand, Node):
+                inner = operand
+                while isinstance(inner, Call) and inner.function in ("vec", "reshape"):
+                    inner = children(inner)[0]
+                if self._known(inner) == tuple(dims):
+                    return inner
+                if len(dims) == 1 and self._known(inner) is not None:
+                    return Call("vec", (inner,))
+            case Call("transpose", (operand, Number(one), Number(two))) if isinstance(operand, Node):
+                if {one, two} == {1, 2} and len(self._known(operand) or ()) == 2:
+                    return Transpose(operand)
+            case Binary("@", Call("I", (length,)), right):
+                if (self._known(right) or (None,))[0] == length:
+                    return right
+            case Binary("@", left, Call("I", (length,))):
+                if (self._known(left) or (None,))[-1] == length:
+                    return left
+            case Binary("@", Binary("@", x, Binary("@", Transpose(a), b)), y) if a == b and x == y:
+                if len(self._known(x) or ()) == 1 and len(self._known(a) or ()) == 2:
+                    return call("sqnorm", product(a, x))
+            case Call("tr", (Binary("@", left, right),)):
+                shapes = self._known(left), self._known(right)
+                if shapes[0] and shapes[1] and len(shapes[0]) == 2 and shapes[0] == shapes[1][::-1]:
+                    turned = left.operand if isinstance(left, Transpose) else None
+                    a, b = (turned, right) if turned is not None else (left, _turned(right))
+                    return call("sqnorm", a) if a == b else call("sum", times(a, b))
+            case Call("sum" | "sqnorm" as function, (Join(parts),)):
+                if all(self._known(part) is not None for part in parts):
+                    return sum_of([self._alone(function, part) for part in parts])
+            case Call("dot", (Join(parts), Join(others))) if len(parts) == len(others):
+                pairs = list(zip(parts, others, strict=True))
+                if all(self._known(a) is not None and self._known(a) == self._known(b) for a, b in pairs):
+                    return sum_of([times(a, b) if self._known(a) == () else call("dot", a, b) for a, b in pairs])
+            case Call("prod", (Call("exp", (operand,)),)) if isinstance(operand, Node):
+                return call("exp", call("sum", operand))
+            case Call("sum", (Binary("*", left, right),)):
+                axes = self._known(left), self._known(right)
+                if axes[0] and axes[1] and len(axes[0]) == 2 and len(axes[1]) == 1 and axes[0][1] == axes[1][0]:
+                    return call("sum", Binary("@", left, right))
+            case Call("sum", (Call("softmax", (operand,)),)) if isinstance(operand, Node):
+                known = self._known(operand)
+                if known and len(known) == 2 and not _partial(operand, self.sizes):
+                    return known[0]
         return node
+
+    def _alone(self, function: str, part: Node) -> Node:
+        """sum or sqnorm of one part of [a, b]."""
+        if self._known(part) == ():
+            return part if function == "sum" else times(part, part)
+        return self._rearranged(call(function, part))
 
     def _summed(self, node: Indexed) -> Node:
         lowest, highest = _whole(node.lowest), _whole(node.highest)
@@ -342,6 +403,18 @@ def put(node: Node, values: Mapping[str, Node]) -> Node:
             return Gradient(bound, body, outside[0])
         return Indexed(node.function, bound, outside[0], outside[1], body)
     return rebuilt(node, lambda part: put(part, values))
+
+
+def sum_of(parts: list[Node]) -> Node:
+    """a + b + c."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = plus(total, part)
+    return total
+
+
+def _turned(node: Node) -> Node:
+    return node.operand if isinstance(node, Transpose) else Transpose(node)
 
 
 def _whole(node: Node) -> int | None:

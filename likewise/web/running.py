@@ -31,8 +31,11 @@ def read_tokens(path: Path) -> dict[str, str]:
 
 def run(gallery: Gallery, *, port: int, others: Mapping[str, str], rate: float, audit: Path) -> None:
     """Serve until Ctrl-C; the address with its token is printed once the port is ours."""
+    import torch
     import uvicorn
 
+    # Measured on two busy cores, 50 probes among 10,000 templates: 7 ms of processor time with one thread, 60 with two.
+    torch.set_num_threads(1)
     token = os.environ.get(TOKEN) or secrets.token_urlsafe()
     with listening(port) as sockets:
         gate = Gate(sockets.getsockname()[1], token, body=BODY, others=others)

@@ -267,7 +267,7 @@ def service(gallery: Gallery, *, rate: Rate, audit: Audit) -> FastAPI:
         """Erase an identity, and say how sure that is."""
 
         def work() -> dict[str, Any]:
-            found = gallery.forget(identity)
+            found = gallery.forget(identity, prove=True)
             facts = {"identity": identity, "templates": found.templates, "status": found.status}
             audit.note(_client(request), "forget", facts)
             copies = [copy.status for copy in found.copies]  # their paths are nobody's business outside

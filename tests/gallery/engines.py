@@ -1,4 +1,4 @@
-"""Engines that tests start: a private PostgreSQL with pgvector, and Milvus. What cannot be installed is said."""
+"""Engines that tests start: a private PostgreSQL with pgvector. What cannot be installed is said."""
 
 import atexit
 import functools
