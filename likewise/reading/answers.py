@@ -20,17 +20,19 @@ from likewise.claims.language.tokens import Unbounded, Unparsed
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import SCHEMA, Undecided, Verdict
 from likewise.progress import Progress, silent
+from likewise.reading.code import Found, einsums
 from likewise.reading.corrections import Correction
 from likewise.reading.expressions import Node, value
 from likewise.reading.findings import Part, Statement, parts_of, related
-from likewise.reading.links import CONDITION, EQUATION, Reading, defines, readings
+from likewise.reading.links import CONDITION, EQUATION, Reading, costed, defines, readings
 from likewise.reading.rows import conventions
-from likewise.reading.scope import Scope, heads, scope_of
+from likewise.reading.scope import Binding, Scope, heads, scope_of
 from likewise.reading.segments import Turn, corrected, formulas
 from likewise.reading.statements import Said, is_range, parsed, statements
 
 BUDGET = 2.0  # seconds for one claim
-SHORT = 0.5  # for a claim whose refutation would not count: it is asked for a proof only
+COUNTED = 10.0  # for a claim about a program, whose first one waits for torch
+SHORT = 0.5  # for a claim between numbers whose refutation would not count: it is asked for a proof only
 UNKNOWN = "unknown"
 
 
@@ -103,7 +105,9 @@ def read_answer(
     roles = {each.line: each.role for each in corrections if each.role}
     said = [replace(parsed(each, called), **_corrected(each, roles)) for each in said]
     scope = scope_of(said, called, corrections, conventions(text, spoken))
+    scope.lines, scope.turns = tuple(text.split("\n")), spoken
     made = [_statement(each, scope, said, spoken) for each in said]
+    made += [_coded(each, spoken) for each in einsums(text, spoken)]
     places = tuple((heard[place].line, heard[place].column, reason) for place, reason in unread.items())
     return Answer(spoken, tuple(made), len(found), places, parts_of(text, spoken))
 
@@ -153,9 +157,18 @@ def check_answers(
             verdicts[claim] = verdict
     until = time.monotonic() + seconds
     firm = {claim for reading in read if not reading.open for claim in (*reading.claims, *reading.also)}
+    patience = {
+        claim: max(budget, COUNTED)
+        if claim.startswith("of:")
+        else budget
+        if claim in firm or "R^" in claim
+        else min(budget, SHORT)
+        for reading in read
+        for claim in (*reading.claims, *reading.also)
+    }
     for _ in range(2):
-        for seconds_each, wanted in ((budget, True), (min(budget, SHORT), False)):
-            asked = [claim for claim in texts if claim not in verdicts and (claim in firm) == wanted]
+        for seconds_each in sorted(set(patience.values())):
+            asked = [claim for claim in texts if claim not in verdicts and patience[claim] == seconds_each]
             stated = [Stated(f"r{number}", claim) for number, claim in enumerate(asked)]
             left = max(0.0, until - time.monotonic())
             found = check_claims(stated, seed=seed, budget=seconds_each, progress=progress, seconds=left, gone=gone)
@@ -200,7 +213,11 @@ def _statement(said: Said, scope: Scope, all_said: Sequence[Said], turns: tuple[
     speaker = turns[said.formula.turn].speaker
     place = (said.formula.line, said.formula.column, said.formula.source)
     if not said.relations:
-        return Statement(*place, "term", speaker, relation=False)
+        cost = costed(said, scope) if speaker != "user" else None
+        if cost is None:
+            return Statement(*place, "term", speaker, relation=False)
+        bound, claim = tuple(map(str, cost.bindings)), _printed(cost.claims[0])
+        return Statement(*place, "assertion", speaker, claim, bound, readings=(cost,))
     role = "given" if speaker == "user" else said.role
     if is_range(said):
         return Statement(*place, "declaration", speaker)
@@ -231,6 +248,19 @@ def _statement(said: Said, scope: Scope, all_said: Sequence[Said], turns: tuple[
         worth=value(last) if plain and isinstance(last, Node) else None,
         follows=said.number - 1 if said.continued or said.led else -1,
         place=(said.formula.section, said.formula.turn),
+    )
+
+
+def _coded(found: Found, turns: tuple[Turn, ...]) -> Statement:
+    """A call in code as a statement about shapes."""
+    bindings = tuple(
+        Binding(name, "type", -1, line, 0, found.turn, text=f"of shape {axes}") for name, axes, line in found.shapes
+    )
+    speaker = turns[found.turn].speaker if turns else UNKNOWN
+    reading = Reading(1, (found.claim,), bindings=bindings)
+    shown = tuple(map(str, bindings))
+    return Statement(
+        found.line, found.column, found.source, "assertion", speaker, found.claim, shown, readings=(reading,)
     )
 
 
@@ -297,6 +327,8 @@ def _link(reading: Reading, found: list[Verdict], also: list[Verdict]) -> Verdic
     """The verdict on one link: its readings must agree, and a refutation needs every name bound."""
     first = found[0]
     names = {each.verdict for each in found}
+    if reading.either and "holds" in names:
+        return next(each for each in found if each.verdict == "holds")
     if "malformed" in names:
         return replace(
             first, verdict="inconclusive", grade="undecided", detail=f"not a claim: {first.detail}", place=None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, factorial
+from math import ceil, comb, factorial, floor
 
 from likewise.reading.latex import SPOKEN, Token, Unread
 
@@ -85,6 +85,8 @@ def _value(node: Node) -> Fraction:
             return _value(node.parts[0]) / 100
         case "unit" | "group":
             return _value(node.parts[0])
+        case "floor" | "ceil":
+            return Fraction((floor if node.kind == "floor" else ceil)(_value(node.parts[0])))
         case "!" if (whole := _value(node.parts[0])).denominator == 1 and 0 <= whole <= 60:
             return Fraction(factorial(int(whole)))
         case "choose":
@@ -446,8 +448,6 @@ class Parser:
             if function != "log":
                 raise Unread(f"{name} with a lower index")
             node = Node("/", (Node("call", tuple(arguments), "log"), Node("call", (base,), "log")))
-        elif name == "log" and all(argument.closed for argument in arguments):
-            raise Unread("the base of log is not said")
         else:
             node = Node("call", tuple(arguments), function)
         return Node("^", (node, power)) if power is not None else node
@@ -472,7 +472,7 @@ class Parser:
     def macro(self, token: Token) -> Node:
         if token.text == "nabla":
             if not self.at("_"):
-                raise Unread("a gradient by an unnamed variable")
+                return Node("grad", (Node("nothing"), Node("nothing")))
             self.take()
             return Node("grad", (Node("nothing"), Parser(self.script(), self.called).side()))
         if token.text == "frac" and (found := self.derivative(*token.inner)) is not None:
@@ -513,7 +513,12 @@ class Parser:
         token = self.peek()
         if token is None or not self.starts(token):
             raise Unread("a derivative of nothing")
-        return Node("grad", (self.factor(), node.parts[1]), node.text)
+        inside, variable = self.factor(), node.parts[1]
+        if variable.kind == "nothing":  # of f(w), by w
+            if inside.kind != "call" or len(inside.parts) != 1 or inside.parts[0].kind != "name":
+                raise Unread("a gradient by an unnamed variable")
+            variable = inside.parts[0]
+        return Node("grad", (inside, variable), node.text)
 
     def repeated(self, kind: str) -> Node:
         low: list[Token] = []

@@ -10,7 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import product
 
+from likewise.reading.costs import Text, renamed, subject
+from likewise.reading.costs import claim as program_claim
 from likewise.reading.expressions import ELEMENTARY, Node, number, rewritten, value
 from likewise.reading.latex import Unread
 from likewise.reading.rows import (
@@ -24,8 +27,19 @@ from likewise.reading.rows import (
     split_letters,
     uses_rows,
 )
-from likewise.reading.scope import Binding, Condition, Fact, Scope, flat_names, is_polynomial, space, stands_for
-from likewise.reading.statements import COMPARISONS, REMAINDER, SCALE, Said
+from likewise.reading.scope import (
+    Binding,
+    Condition,
+    Fact,
+    Scope,
+    flat_names,
+    head_name,
+    is_polynomial,
+    space,
+    stands_for,
+    whole_names,
+)
+from likewise.reading.statements import COMPARISONS, REMAINDER, SCALE, Said, role_of
 from likewise.reading.writing import Draft, Writer, all_names, decimals, free_index
 
 EQUATION = "an equation between names that nothing binds"
@@ -49,6 +63,7 @@ class Reading:
     notes: tuple[str, ...] = field(default=(), compare=False)
     trivial: bool = False  # a definition repeated
     plain: bool = False  # between fractions of bounded size: no worker process is needed
+    either: bool = False  # one of the claims suffices: logarithms whose base is not said
 
 
 def readings(said: Said, scope: Scope, earlier: Sequence[Said]) -> list[Reading]:
@@ -89,7 +104,7 @@ def _reading(said: Said, scope: Scope, place: int, relation: str, left: Node | U
     assert isinstance(right, Node)
     if uses_rows(right) or uses_rows(left) or _of_rows(said, scope, left, right):
         return _rowed(said, scope, place, relation, left, right)
-    if place == 0 and defines(said, scope):
+    if place == 0 and (defines(said, scope) or _defined_here(said, scope)):
         raise Unread("a definition")
     if said.modulus or relation == "equiv":
         return _congruence(said, place, left, right)
@@ -108,6 +123,20 @@ def _reading(said: Said, scope: Scope, place: int, relation: str, left: Node | U
     if left.closed and right.closed:
         return _closed(said, scope, place, relation, left, right)
     return _general(said, scope, place, relation, left, right)
+
+
+def _defined_here(said: Said, scope: Scope) -> bool:
+    """Whether a statement is the one that its left side, a name, is defined by."""
+    first = said.nodes[0]
+    name = head_name(first) if isinstance(first, Node) else ""
+    return (
+        bool(name)
+        and any(
+            condition.number == said.number and condition.role == "definition" and condition.relation == "=="
+            for condition in scope.conditions
+        )
+        and Writer(scope, said).definition(name) is None
+    )
 
 
 def _of_rows(said: Said, scope: Scope, left: Node, right: Node) -> bool:
@@ -291,25 +320,35 @@ def _closed(said: Said, scope: Scope, place: int, relation: str, left: Node, rig
     kinds = {part.kind for side in (left, right) for part in side.walk()}
     draft = Draft()
     bare = any(_bare_share(side) for side in (left, right))  # 0.2 * 100 = 20% is how many write a share
-    for percent in (True, False) if bare else (True,):
-        for mixed in (True, False) if "mixed" in kinds else (True,):
-            writer = Writer(scope, said, percent=percent, mixed=mixed)
-            one, other = writer.number(left), writer.number(right)
-            draft = writer.draft
-            if relation in ("==", ":=", "approx"):
-                texts += [
-                    f"{one} == {other}{f' within {_decimal(tolerance)}' if tolerance else ''}"
-                    for tolerance in _tolerances(relation, left, right, percent)
-                ]
-            else:
-                texts.append(f"{one} {relation} {other}")
+    spoken = {part.text for side in (left, right) for part in side.walk() if part.kind == "call"}
+    bases = ("", "2", "10") if "log" in spoken and not _natural(said) else ("",)
+    for percent, mixed, base in product(
+        (True, False) if bare else (True,), (True, False) if "mixed" in kinds else (True,), bases
+    ):
+        writer = Writer(scope, said, percent=percent, mixed=mixed)
+        writer.base = base
+        one, other = writer.number(left), writer.number(right)
+        draft = writer.draft
+        if relation in ("==", ":=", "approx"):
+            texts += [
+                f"{one} == {other}{f' within {_decimal(tolerance)}' if tolerance else ''}"
+                for tolerance in _tolerances(relation, left, right, percent)
+            ]
+        else:
+            texts.append(f"{one} {relation} {other}")
     return Reading(
         place + 1,
         tuple(dict.fromkeys(_claim(draft, text) for text in texts)),
         bindings=tuple(draft.bindings.values()),
         notes=tuple(draft.notes),
         plain=all(short(side) for side in (left, right)),
+        either=len(bases) > 1,
     )
+
+
+def _natural(said: Said) -> bool:
+    r"""Whether every logarithm of a statement is written `\ln` or has a base."""
+    return not re.search(r"\\?log(?!_)", said.formula.source)
 
 
 def short(side: Node) -> bool:
@@ -414,8 +453,35 @@ def _running_total(said: Said, place: int) -> bool:
 
 
 def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, right: Node) -> Reading:
-    """Between expressions with names."""
+    """Between expressions with names; a name that is a vector elsewhere in the chapter may be a number here."""
     writer = Writer(scope, said)
+    try:
+        return _written(writer, said, scope, place, relation, left, right)
+    except Unread as reason:
+        names = {name for name in writer.draft.inferred if _argument(name, left, right)}
+        for numbers, implied in ((names, True), (names, False)):
+            if not numbers and implied:
+                continue
+            writer = Writer(scope, said)
+            writer.numbers, writer.implied = numbers, implied
+            try:
+                return _written(writer, said, scope, place, relation, left, right)
+            except Unread:
+                pass
+        raise reason
+
+
+def _argument(name: str, left: Node, right: Node) -> bool:
+    """Whether a name is only ever the argument of functions or a number beside them, on both sides."""
+    sides = [part for side in (left, right) for part in side.walk()]
+    used = any(part.kind == "call" and Node("name", text=name) in part.parts for part in sides)
+    vector = any(
+        part.kind in ("transpose", "norm", "index") and part.parts[0] == Node("name", text=name) for part in sides
+    )
+    return used and not vector
+
+
+def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str, left: Node, right: Node) -> Reading:
     writer.expected = relation == "approx" or any(
         part.kind in ("E", "Var") for side in (left, right) for part in side.walk()
     )
@@ -425,10 +491,12 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
         if (binding := scope.kind(name, "type", said)) is not None and len(binding.dims) == 1
     ]
     writer.here, writer.usual = max(declared, default=(False, scope.default_size()))
+    if writer.usual in left.names | right.names and scope.is_vector(writer.usual, said):
+        writer.usual = next(size for size in ("D", "d", "n", "m") if size not in left.names | right.names)
     letters = free_index(left) | free_index(right)
     known = {part for part in letters if scope.bindings.get(part)}
     if len(letters) == 1 and not known:
-        writer.running = next(iter(letters))
+        writer.running = writer.entry = next(iter(letters))
     if len(letters) == 2 and not known:
         rows, columns = dict.fromkeys(
             letter for side in (left, right) for letter in _in_order(side) if letter in letters
@@ -442,6 +510,8 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
             raise Unread(CONDITION)
         if _differ(left, right):
             raise Unread(EQUATION)
+    if place == 0 and right.closed and head_name(left) and writer.draft.given and not writer.draft.bindings:
+        raise Unread(EQUATION)  # `s_w^2 = 2/512`: a value
     if relation == "approx":
         one, other = _estimated(writer, left, right, one, other)
         relation = "=="
@@ -457,7 +527,11 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
     reasons = [*_unbound(said, scope, draft, left, right), *left_out][:3]
     text = f"{one} {'==' if relation == ':=' else relation} {other}"
     assumptions = ["sigma > 0"] if draft.given.get("sigma") == "in R" else []
-    assumptions += [f"{name} != 0" for name in sorted(draft.divisors) if draft.given.get(name) == "in R"]
+    assumptions += [
+        f"{name} != 0"
+        for name in sorted(draft.divisors)
+        if draft.given.get(name) == "in R" or (name in draft.definitions and not value_of(name, draft))
+    ]
     exact, about = _about_sizes(said, scope, draft)
     assumptions += exact
     loose += about
@@ -485,6 +559,12 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
         open=tuple(reasons),
         notes=tuple(draft.notes),
     )
+
+
+def value_of(name: str, draft: Draft) -> bool:
+    """Whether a definition is a vector, a function or a number that is written out."""
+    binding = draft.bindings.get(name)
+    return binding is None or binding.node is not None
 
 
 def _estimated(writer: Writer, left: Node, right: Node, one: str, other: str) -> tuple[str, str]:
@@ -591,7 +671,7 @@ def _conditions(
     """
     draft = writer.draft
     nodes = [node for each in draft.bindings.values() for node in (each.node, *(each.law or ())) if node is not None]
-    own = {name for node in (left, right, *nodes) for name in node.names} - ELEMENTARY.keys()
+    own = {name for node in (left, right, *nodes) for name in whole_names(node)} - ELEMENTARY.keys()
     own |= draft.given.keys() | draft.definitions.keys()
     vectors = any("R^" in kind or "I(" in kind for kind in draft.given.values())
     fixed = set(draft.definitions)
@@ -606,6 +686,10 @@ def _conditions(
             continue
         if condition.about_growth:
             continue  # it restricts no value
+        later = condition.number > said.number and condition.sentence != said.formula.sentence
+        renamed = condition.nodes and head_name(condition.nodes[0]) in fixed
+        if later and renamed and condition.role == "definition":
+            continue  # the name is used anew further on
         if vectors and not _restricts(condition, own):
             continue
         if condition.sides and all(map(is_polynomial, condition.sides)) and condition.names & own <= draft.sizes.keys():
@@ -729,6 +813,8 @@ def _float(node: Node) -> float:
             return found if isinstance(found, float) else math.nan
         case "group":
             return parts[0]
+        case "floor" | "ceil":
+            return float(math.floor(parts[0]) if node.kind == "floor" else math.ceil(parts[0]))
         case "call" if node.text in ("exp", "log", "sin", "cos", "tan", "sqrt", "tanh") and len(parts) == 1:
             return float(getattr(math, node.text)(parts[0]))
     raise ValueError(node.kind)
@@ -748,6 +834,52 @@ def _order(said: Said, scope: Scope, place: int, left: Node, right: Node) -> Rea
     ):
         raise Unread("which program?")
     return _grows(said, scope, place, left, right.parts[0], right.text)
+
+
+def costed(said: Said, scope: Scope) -> Reading | None:
+    """A bare order, `O(N^2 D)`, as a claim about the program whose cost it gives; nothing if that is not said."""
+    order = said.nodes[0] if said.nodes else None
+    if not isinstance(order, Node) or order.kind != "order" or said.hedged:
+        return None
+    if role_of(said.formula, ["=="]) in ("hypothesis", "question", "requirement"):
+        return None
+    if said.formula.line in scope.programs:
+        return costs(scope.programs[said.formula.line], order, said.formula.line)
+    found = subject(said, Text(scope.lines, scope.turns))
+    if found is None:
+        return None
+    program, kind, line = found
+    names: set[str] = set()
+    more: set[str] = set()
+    try:
+        text = polynomial(order.parts[0], names)
+        facts, open_ = _facts(scope, said, names)
+        assumed = [
+            f"{polynomial(fact.left, more)} {fact.relation} {polynomial(fact.right, more)}"
+            for fact in facts
+            if fact.relation != "==" or flat_names(fact.left) <= names or len(flat_names(fact.left)) > 1
+        ]
+    except Unread:
+        return None
+    told = scope.sizes.keys() | _letters_of(scope, said)
+    if any(program.letters.get(name, name) in told - {name} for name in names):
+        return None  # d beside D is another size
+    claim = program_claim(program, (kind, order.text, text), sorted(names))
+    if claim is None:
+        return None
+    known = [fact for fact in assumed if set(re.findall(r"[A-Za-z]\w*", fact)) <= names]
+    if len(known) < len(assumed):
+        open_ = [*open_, "what is said about other sizes was left out"]
+    if known:
+        above, _, below = claim.rpartition("\n")
+        claim = f"{above}\nassume: {'; '.join(renamed(fact, program) for fact in known)}\n{below}"
+    binding = Binding(kind, "program", -1, line, 0, said.formula.turn, text=f"of {program.name}")
+    return Reading(1, (claim,), bindings=(binding,), open=tuple(open_))
+
+
+def _letters_of(scope: Scope, said: Said) -> set[str]:
+    """Sizes that the turn says something about."""
+    return {name for fact in scope.facts if fact.turn == said.formula.turn for name in fact.names}
 
 
 def costs(program: str, order: Node, line: int, place: int = 0) -> Reading:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from likewise.reading.corrections import Correction
 from likewise.reading.expressions import ELEMENTARY, Node, Parser, base_of, features, value
 from likewise.reading.latex import Token, Unread
+from likewise.reading.segments import Turn
 from likewise.reading.statements import Said, head_of
 
 FORMULA = re.compile(r"\$[^$]*\$|\\\(.*?\\\)", re.DOTALL)
@@ -63,6 +64,7 @@ class Condition:
     opens: bool = False  # "With .. we get": its sentence begins with it
     relations: tuple[str, ...] = ()
     nodes: tuple[Node, ...] = ()  # nothing if it could not be read
+    implied: bool = False  # a definition only because the name is new
 
     def reaches(self, at: Said) -> bool:
         """Whether it surely belongs to a statement: it stands in the same sentence, or is said to last."""
@@ -127,6 +129,8 @@ class Scope:
     counts: set[str] = field(default_factory=set)  # names of how many features a list with dots has
     rows: set[str] = field(default_factory=set)  # names that such a list numbers: w of w_1, ..., w_R
     conventions: tuple[Convention, ...] = ()  # what the prose says about rows and columns
+    lines: tuple[str, ...] = ()  # of the text
+    turns: tuple[Turn, ...] = ()
 
     def is_vector(self, name: str, at: Said) -> bool:
         """Whether a name is used as a vector, transposed or inside a norm, where the statement can see it."""
@@ -242,6 +246,7 @@ def scope_of(
         _bind(each, scope)
         _fact(each, scope)
         _stands_for(each, scope)
+    _first_heads(said, scope)
     for each in corrections:
         if each.dims is not None:
             _correct(each, each.dims, scope)
@@ -495,10 +500,67 @@ def _condition(each: Said, place: tuple[int, int, int, int, int], scope: Scope) 
     if each.role in ("assertion", "hypothesis") and each.names == set():
         return
     nodes = tuple(node for node in each.nodes if isinstance(node, Node))
-    names = frozenset((each.names | _letters(each.sides)) - ELEMENTARY.keys())
+    whole = len(nodes) == len(each.nodes)
+    found = set().union(*map(whole_names, nodes)) if whole else each.names | _letters(each.sides)
+    names = frozenset(found - ELEMENTARY.keys())
     before = each.formula.before
     told = (each.formula.sentence, each.role, bool(LASTING.search(before)), bool(OPENING.match(before)), each.relations)
     scope.conditions.append(Condition(names, *place, *told, nodes if len(nodes) == len(each.nodes) else ()))
+
+
+def _first_heads(said: Sequence[Said], scope: Scope) -> None:
+    """The first mention of a name that says what it is defines it, `y_i = (x_i - m)/s`, where vectors are spoken of."""
+    if not scope.vectors and not any(each.dims for listed in scope.bindings.values() for each in listed):
+        return
+    seen: dict[tuple[int, int], set[str]] = {}
+    known = {condition.number for condition in scope.conditions}
+    for each in said:
+        place = (each.number, each.formula.line, each.formula.section, each.formula.turn, each.formula.chapter)
+        before = seen.setdefault((each.formula.turn, each.formula.chapter), set())
+        first = each.nodes[0]
+        name = head_name(first) if isinstance(first, Node) else ""
+        before_here = set(before)
+        before |= {part for node in each.nodes if isinstance(node, Node) for part in whole_names(node)}
+        if (
+            name
+            and each.role == "assertion"
+            and each.relations[:1] == ("==",)
+            and name not in before_here
+            and name not in scope.bindings
+            and each.number not in known
+            and not each.hedged
+            and not each.modulus
+            and isinstance(each.nodes[1], Node)
+            and name not in each.nodes[1].names
+            and not each.nodes[1].closed
+        ):
+            names = frozenset((whole_names(each.nodes[0]) | whole_names(each.nodes[1])) - ELEMENTARY.keys())
+            told = (each.formula.sentence, "definition", False, False, each.relations[:1])
+            scope.conditions.append(Condition(names, *place, *told, (each.nodes[0], each.nodes[1]), implied=True))
+    scope.conditions.sort(key=lambda each: each.number)
+
+
+def head_name(node: Node) -> str:
+    """The name of a left side that only names: `m`, `s^2`, `y_i`."""
+    bare = node.parts[0] if node.kind == "^" and node.parts[1].text == "2" else node
+    if bare.kind == "index" and len(bare.parts) == 2:
+        return bare.text if bare.parts[1].text in INDICES else flat_name(bare)
+    return bare.text if bare.kind == "name" else ""
+
+
+def flat_name(node: Node) -> str:
+    r"""`\sigma_w` as a name, if its index is a letter that counts nothing."""
+    if node.kind == "index" and len(node.parts) == 2 and node.parts[1].kind == "name":
+        return "" if node.parts[1].text in INDICES else f"{node.text}_{node.parts[1].text}"
+    return ""
+
+
+def whole_names(node: Node) -> set[str]:
+    r"""All names below, where `\sigma_w` is one name."""
+    if flat := flat_name(node):
+        return {flat}
+    found = {node.text} if node.kind in ("name", "call") else set()
+    return found.union(*map(whole_names, node.parts)) if node.parts else found
 
 
 def _letters(sides: Sequence[Sequence[Token]]) -> set[str]:
@@ -518,6 +580,10 @@ def _single(node: Node) -> str:
         return node.text
     if node.kind == "index" and len(node.parts) == 2 and node.parts[1].kind == "number":
         return f"{node.text}_{node.parts[1].text}"
+    if node.kind == "index" and len(node.parts) == 2 and node.parts[1].kind == "name":
+        letter = node.parts[1].text
+        if letter not in INDICES or (letter == "k" and node.text in ("d", "D", "n", "N")):  # d_h, d_k
+            return f"{node.text}_{letter}"
     return ""
 
 
@@ -608,6 +674,10 @@ def _bind_law(
 ) -> None:
     side = list(side)
     law = None
+    if (other := _other_law(side)) is not None:
+        for name in names:
+            scope.add(Binding(name, "law", *place, node=other, text=text))
+        return
     if len(side) > 3 and side[0].text == "N" and side[1].text == "(":
         depth, inside, rest = 0, [], []
         for place_, token in enumerate(side[1:], start=1):
@@ -638,6 +708,24 @@ def _bind_law(
             scope.add(Binding(name, "no law", *place))
         else:
             scope.add(Binding(name, "law", *place, law=law, text=text))
+
+
+LAWS = {"U": "U", "Uniform": "U", "Unif": "U", "Bernoulli": "Bernoulli", "Bern": "Bernoulli", "Exp": "Exp"}
+
+
+def _other_law(side: Sequence[Token]) -> Node | None:
+    """`U(-a, a)`, `Bernoulli(p)` or `Exp(r)` as a call, if a side is one."""
+    if len(side) < 4 or side[0].text.strip() not in LAWS or side[1].text not in ("(", "["):
+        return None
+    name = LAWS[side[0].text.strip()]
+    inside = list(side[1].inner[0]) if side[1].kind == "group" else list(side[2:-1])
+    if side[1].kind != "group" and side[-1].text not in (")", "]"):
+        return None
+    try:
+        parts = tuple(Parser(part).side() for part in _split_commas(inside))
+    except Unread:
+        return None
+    return Node("call", parts, name) if len(parts) == (2 if name == "U" else 1) else None
 
 
 def small_whole(node: Node, most: int = 60) -> int | None:

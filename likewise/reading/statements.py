@@ -37,6 +37,12 @@ GIVEN = re.compile(
     r"(?P<rest>[^.,;]{0,40})$",
     re.I,
 )
+RESULT = re.compile(
+    r"\bwith (?:the |a )?(?:\w+ )?(?:derivative|gradient|mean|variance|expectation|norm|jacobian|hessian|result)s? *$",
+    re.I,
+)
+LOOSE = ("for", "with", "under", "when", "using", "because")
+STATES = re.compile(r"\b(?:is|are|equals?|becomes?|gives?|yields?|has|have)\W*$", re.I)  # "for class 1 it is ..."
 CONCLUDES = re.compile(r"[$)]\W*\b(?:we|one|it|this|then|the|gives?|yields?|has|have|is|are|equals?)\b[^$]*$", re.I)
 WANTED = re.compile(
     r"\b(need|needs|want|wants|require[sd]?|requires|must|should|goal|seek|looking for|find|so that|solve)\b", re.I
@@ -175,6 +181,7 @@ class _Any(frozenset):
 def role_of(formula: Formula, relations: Sequence[str]) -> Role:
     """What the words around a formula make of it."""
     before, after = REMARK.sub("", formula.before), formula.after
+    before = before.rpartition(";")[2]
     if not relations:
         return "term"
     if set(relations) <= {"in", "sim"}:
@@ -188,6 +195,8 @@ def role_of(formula: Formula, relations: Sequence[str]) -> Role:
     if WANTED.search(before[-80:]):
         return "requirement"
     given = GIVEN.search(before[-60:])
+    if given and (RESULT.search(before) or (given[1].lower() in LOOSE and STATES.search(given["rest"]))):
+        given = None
     if given and not CONCLUDES.search(given["rest"]):
         return "definition" if DEFINING.search(before[-60:]) else "condition"
     if DEFINING.search(before[-40:]):
@@ -211,6 +220,7 @@ def _without_remarks(found: list[Token]) -> list[Token]:
         token = found[place]
         opens = token.kind == "sign" and token.text == "(" and found[place + 1 : place + 2]
         worded = bool(opens) and found[place + 1].kind == "word" and bool(found[place + 1].text.strip())
+        worded = worded and (" " in found[place + 1].text or found[place + 2 : place + 3] in ([], [Token("sign", ")")]))
         if token.kind == "word" and token.text.strip().startswith("(") and not LIMITS.search(token.text):
             depth = token.text.count("(") - token.text.count(")")
         elif worded and not LIMITS.search(found[place + 1].text) and made:

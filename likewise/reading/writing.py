@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from likewise.reading.expressions import Node, base_of, features, number, rewritten, value
 from likewise.reading.latex import Unread
-from likewise.reading.scope import INDICES, Binding, Condition, Scope, small_whole
+from likewise.reading.scope import INDICES, Binding, Condition, Scope, flat_name, small_whole
 from likewise.reading.statements import Said
 
 Type = tuple[str, ...]  # () a number; (col, n), (row, n), (mat, n, m)
@@ -93,6 +93,11 @@ class Writer:
         self.summed = 0  # sums over random features so far, of which one stands for all
         self.values: dict[str, Node] = {}
         self.sizes: dict[str, str] = {}  # of index letters
+        self.numbers: set[str] = set()  # names that are used as vectors elsewhere, and as numbers here
+        self.base = ""  # of logarithms of numbers: e, 2 or 10
+        self.bases = False  # whether there are such logarithms
+        self.implied = True  # whether a name means what its first mention says
+        self.entry = ""  # the free index of a statement: x_i is a number of its own if x is no vector
         self.shifted = False  # inside softmax, where a number is added to every entry
 
     def text(self, node: Node) -> tuple[str, Type]:
@@ -150,8 +155,8 @@ class Writer:
         below, second = self.linear(node.parts[1])
         if second != NUMBER:
             raise Unread("a division by a vector")
-        if node.parts[1].kind == "name":
-            self.draft.divisors.add(below)
+        if not self.local:
+            self.draft.divisors |= {self.safe(name) for name in _factors(node.parts[1])}
         return f"({above}/{self.wrap(below)})", kind
 
     def wrap(self, text: str) -> str:
@@ -175,6 +180,9 @@ class Writer:
 
     def _abs(self, node: Node) -> tuple[str, Type]:
         return f"abs({self.number(node.parts[0])})", NUMBER
+
+    def _floor(self, node: Node) -> tuple[str, Type]:
+        return f"{node.kind}({self.number(node.parts[0])})", NUMBER
 
     def _transpose(self, node: Node) -> tuple[str, Type]:
         text, kind = self.text(node.parts[0])
@@ -316,6 +324,9 @@ class Writer:
             kind = arguments[0][1] if arguments else NUMBER
             if name in NETWORKS:
                 self.draft.varied |= {part.text for part in node.parts if part.kind == "name"}
+            if name == "log" and node.parts[0].closed:
+                self.bases = True
+                texts = f"{texts})/log({self.base}" if self.base else texts
             if name == "softmax" and (not kind or self.running):
                 raise Unread("softmax of an entry")
             if name in ("tr", "max", "min") or len(arguments) > 1:
@@ -328,7 +339,7 @@ class Writer:
                 raise Unread("an angle without radians")
             if name in ("exp", "log", "sin", "cos", "sqrt") and kind and not self.running:
                 raise Unread(f"{name} of a vector")
-            return f"{name}({texts})", kind
+            return (f"({name}({texts}))" if self.base else f"{name}({texts})"), kind
         if name in ("tan", "log_base"):
             raise Unread(f"{name} is not in the language of claims")
         if name.endswith("_prime") and self.scope.kind(name, "function", self.at) is None:
@@ -410,7 +421,7 @@ class Writer:
             for factor in factors:
                 letters_ = free_index(factor)
                 if factor.kind == "index" and letters_ == {rows, columns}:
-                    if factor.parts[0].text == "delta" and not self.scope.bindings.get("delta"):
+                    if factor.parts[0].text == "delta" and not self.is_matrix("delta"):
                         diagonal = True
                         continue
                     text, kind = self._name(factor.parts[0])
@@ -457,6 +468,11 @@ class Writer:
                 factors_.append(f"outer({one}, {other})")
             text += f" {sign} " + "*".join(factors_)
         return "(" + (text[3:] if text.startswith(" + ") else f"0{text}") + ")"
+
+    def is_matrix(self, name: str) -> bool:
+        """Whether a name is declared with two axes."""
+        declared = self.scope.kind(name, "type", self.at)
+        return declared is not None and len(declared.dims) == 2
 
     def axes(self, letter: str, size: str) -> None:
         """Keep the size that an index runs to; it has one."""
@@ -508,7 +524,7 @@ class Writer:
         if name in self.scope.sizes or name in self.scope.counts:
             self.draft.sizes[self.safe(name, size=True)] = None
             return self.safe(name, size=True), NUMBER
-        if self.scope.is_vector(name, self.at):
+        if self.scope.is_vector(name, self.at) and name not in self.numbers:
             size = self.usual
             self.draft.sizes[size] = None
             self.draft.inferred.add(name)
@@ -550,6 +566,10 @@ class Writer:
                 continue
             if condition.number == self.at.number or (role and condition.role != role):
                 continue  # it does not rest on itself
+            if condition.implied and (not self.implied or condition.section != self.at.formula.section):
+                continue
+            if condition.number > self.at.number and condition.sentence != self.at.formula.sentence:
+                continue  # what is defined further on is another thing
             if (
                 condition.role != "definition"
                 and not condition.lasting
@@ -557,12 +577,15 @@ class Writer:
             ):
                 continue  # said of another sentence
             left, right = condition.sides
+            flat = flat_name(left.parts[0] if left.kind == "^" else left)
             bare = left.parts[0] if left.kind in ("^", "index") else left
+            bare = Node("name", text=flat) if flat else bare
             if bare != Node("name", text=name) or name in right.names:
                 continue
-            letter = left.parts[1].text if left.kind == "index" and len(left.parts) == 2 else ""
-            if left.kind == "name" or left.parts[1] == number("2") or letter in INDICES:
-                found.setdefault((letter or left.kind, right), condition)
+            single = left.kind == "index" and len(left.parts) == 2 and not flat
+            letter = left.parts[1].text if single else ""
+            if left.kind == "name" or flat_name(left) or left.parts[1] == number("2") or letter in INDICES:
+                found.setdefault((letter or ("name" if flat_name(left) else left.kind), right), condition)
         if len(found) != 1:
             return None
         (((way, _), condition),) = found.items()
@@ -581,7 +604,13 @@ class Writer:
             text, kind = self.text(condition.sides[1])
         finally:
             self.running, self.local = before
-        if (way == "^" and kind) or (way in INDICES and kind[:1] != ("col",)) or kind[:1] == ("row",) or len(kind) == 3:
+        single = kind == NUMBER and way == self.entry
+        if (
+            (way == "^" and kind)
+            or (way in INDICES and kind[:1] != ("col",) and not single)
+            or kind[:1] == ("row",)
+            or len(kind) == 3
+        ):
             raise Unread(f"what {name} is in line {condition.line} was not read")
         key = self.safe(name)
         self.draft.definitions.setdefault(key, f"{key} = sqrt({text})" if way == "^" else f"{key} = {text}")
@@ -633,10 +662,11 @@ class Writer:
 
     def random(self, name: str, law: Binding, declared: Binding | None) -> tuple[str, Type]:
         """A name with a law."""
-        assert law.law is not None
         self.draft.bindings[name] = law
-        mean, covariance = law.law
         key = self.safe(name)
+        if law.law is None:
+            return self.other_law(key, law, declared)
+        mean, covariance = law.law
         if declared is not None and len(declared.dims) > 1:
             raise Unread("a random matrix")
         size = _identity_size(covariance)
@@ -655,6 +685,26 @@ class Writer:
         self.draft.sizes[size] = None
         self.draft.given[key] = f"~ N({centre}, {spread})"
         return key, ("col", size)
+
+    def other_law(self, key: str, law: Binding, declared: Binding | None) -> tuple[str, Type]:
+        """A number with a uniform, exponential or Bernoulli law."""
+        assert law.node is not None
+        if declared is not None and declared.dims:
+            raise Unread("a random vector that is not normal")
+        before, self.running = self.running, ""
+        try:
+            parts = [self.number(part) for part in law.node.parts]
+        finally:
+            self.running = before
+        self.draft.given[key] = f"~ {law.node.text}({', '.join(parts)})"
+        match law.node.text:
+            case "U":
+                self.draft.assumed.append(f"{parts[0]} < {parts[1]}")
+            case "Exp":
+                self.draft.assumed.append(f"{parts[0]} > 0")
+            case _:
+                self.draft.assumed += [f"{parts[0]} >= 0", f"{parts[0]} <= 1"]
+        return key, NUMBER
 
     def covariance(self, node: Node, size: str | None) -> str:
         """A covariance with its identity matrix."""
@@ -682,6 +732,13 @@ class Writer:
         if len(indices) != 1:
             raise Unread("an entry of a matrix")
         only = indices[0]
+        if (
+            only.kind == "name"
+            and only.text not in INDICES
+            and base.kind == "name"
+            and not self.known_vector(base.text)
+        ):
+            return self._name(Node("name", text=flat))
         if self.expected and only.kind == "name" and (row := self.row_of(base.text)) is not None:
             return row
         text, kind = self._name(base) if base.text not in ("I",) else ("", ())
@@ -696,7 +753,18 @@ class Writer:
             if self.running and only.text == self.running:
                 return text, kind
             raise Unread("an index that nothing binds")
+        if only.kind == "name" and only.text == self.entry and kind == NUMBER:
+            if base.text in self.draft.bindings:  # x_i is declared as a number, with its index
+                return text, kind
+            self.forget(base.text)
+            self.draft.varied.add(flat)
+            return self._name(Node("name", text=flat))
         raise Unread("index notation of what is not a vector")
+
+    def known_vector(self, name: str) -> bool:
+        """Whether a name is said to be a vector or random where the statement stands."""
+        kinds = ("type", "law")
+        return self.scope.is_vector(name, self.at) or any(self.scope.kind(name, kind, self.at) for kind in kinds)
 
     def row_of(self, name: str) -> tuple[str, Type] | None:
         """An entry of y = W x for a matrix W of independent entries with one law: one row of W times x."""
@@ -804,7 +872,18 @@ class Writer:
 
 
 NAMED = {"+": "add", "-": "add", "/": "divide", "^": "power", "%": "percent", "!": "factorial", "prod": "sum"}
-NAMED |= {"max over": "sum", "min over": "sum"}
+NAMED |= {"max over": "sum", "min over": "sum", "ceil": "floor"}
+
+
+def _factors(node: Node) -> set[str]:
+    """The names that a denominator is a product of."""
+    if node.kind == "name":
+        return {node.text}
+    if node.kind == "index":
+        return {f"{node.text}_{node.parts[1].text}"} if len(node.parts) == 2 else set()
+    if node.kind in ("product", "group", "^"):
+        return {name for part in node.parts[: 1 if node.kind == "^" else None] for name in _factors(part)}
+    return set()
 
 
 def _matched(text: str) -> bool:
