@@ -15,6 +15,7 @@ HEADS = {"f", "g", "h", "F", "G", "phi", "psi", "sim", "Phi", "Psi", "rho"}  # c
 ELEMENTARY = {"exp": "exp", "log": "log", "ln": "log", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh"}
 ELEMENTARY |= {"relu": "relu", "ReLU": "relu", "sigmoid": "sigmoid", "softmax": "softmax", "sqrt": "sqrt", "tr": "tr"}
 ELEMENTARY |= {"Tr": "tr", "vec": "vec", "max": "max", "min": "min"}
+CLOSED = {"sqrt", "log", "exp"}  # of a number they are numbers
 ORDERS = {"O": "O", "Theta": "Theta", "Omega": "Omega"}
 CLOSING = {"(": ")", "[": "]", "{": "}", "‖": "‖", "|": "|", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩"}
 
@@ -43,8 +44,12 @@ class Node:
 
     @property
     def closed(self) -> bool:
-        """Whether no name occurs."""
-        return not any(node.kind in ("name", "call", "dots", "index", "order", "E", "Var") for node in self.walk())
+        """Whether no name occurs; sqrt(2) is closed."""
+        return not any(
+            node.kind in ("name", "dots", "index", "order", "E", "Var")
+            or (node.kind == "call" and node.text not in CLOSED)
+            for node in self.walk()
+        )
 
 
 def number(text: str) -> Node:

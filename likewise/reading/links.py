@@ -590,12 +590,17 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
         f"nothing binds {name}"
         for name in sorted(draft.free)
         if not (vectors and name in bodies)
-        and not any(
-            binding.law and name in binding.law[0].names | binding.law[1].names for binding in draft.bindings.values()
-        )
+        and not any(name in _law_names(binding) for binding in draft.bindings.values())
         and not _any_number(name, said, scope, draft, left, right)
     ]
     reasons += draft.unsure
+    reasons += [
+        f"{name} was said to be something in line {each.formula.line}"
+        for name in sorted(draft.inferred)
+        for each in scope.heads.get(name, ())[:1]
+        if each.number < said.number
+        and (each.formula.turn, each.formula.chapter) == (said.formula.turn, said.formula.chapter)
+    ]
     reasons += [
         f"{name} is the unknown of an equation"
         for name in sorted(draft.bindings)
@@ -637,6 +642,13 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
     if said.role in ("condition", "requirement"):
         reasons.append(f"it is a {said.role}")
     return list(dict.fromkeys(reasons))
+
+
+def _law_names(binding: Binding) -> set[str]:
+    """The parameters of a law: any numbers that it allows."""
+    if binding.law:
+        return binding.law[0].names | binding.law[1].names
+    return binding.node.names if binding.kind == "law" and binding.node else set()
 
 
 SOLVES = re.compile(

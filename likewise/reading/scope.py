@@ -129,6 +129,7 @@ class Scope:
     counts: set[str] = field(default_factory=set)  # names of how many features a list with dots has
     rows: set[str] = field(default_factory=set)  # names that such a list numbers: w of w_1, ..., w_R
     conventions: tuple[Convention, ...] = ()  # what the prose says about rows and columns
+    heads: dict[str, list[Said]] = field(default_factory=dict)  # statements that say what a name is
     lines: tuple[str, ...] = ()  # of the text
     turns: tuple[Turn, ...] = ()
 
@@ -510,6 +511,11 @@ def _condition(each: Said, place: tuple[int, int, int, int, int], scope: Scope) 
 
 def _first_heads(said: Sequence[Said], scope: Scope) -> None:
     """The first mention of a name that says what it is defines it, `y_i = (x_i - m)/s`, where vectors are spoken of."""
+    for each in said:
+        first = each.nodes[0]
+        name = head_name(first) if isinstance(first, Node) and each.relations[:1] in (("==",), (":=",)) else ""
+        if name and each.role != "hypothesis":
+            scope.heads.setdefault(name, []).append(each)
     if not scope.vectors and not any(each.dims for listed in scope.bindings.values() for each in listed):
         return
     seen: dict[tuple[int, int], set[str]] = {}
@@ -526,7 +532,10 @@ def _first_heads(said: Sequence[Said], scope: Scope) -> None:
             and each.role == "assertion"
             and each.relations[:1] == ("==",)
             and name not in before_here
-            and name not in scope.bindings
+            and not any(
+                (one.turn, one.chapter) in ((each.formula.turn, each.formula.chapter), (each.formula.turn, 0))
+                for one in scope.bindings.get(name, ())
+            )
             and each.number not in known
             and not each.hedged
             and not each.modulus

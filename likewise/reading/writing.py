@@ -524,7 +524,10 @@ class Writer:
         if name in self.scope.sizes or name in self.scope.counts:
             self.draft.sizes[self.safe(name, size=True)] = None
             return self.safe(name, size=True), NUMBER
-        if self.scope.is_vector(name, self.at) and name not in self.numbers:
+        vector = self.scope.is_vector(name, self.at) and name not in self.numbers
+        if vector and (kind := self.fixed(name)) is not None:
+            return self.safe(name), kind
+        if vector:
             size = self.usual
             self.draft.sizes[size] = None
             self.draft.inferred.add(name)

@@ -79,3 +79,47 @@ def test_two_indices_are_a_matrix_and_a_wrong_sign_is_found() -> None:
         "refuted",
         "assert: grad(p, z) == I(n)*p + outer(p, p)",
     )
+
+
+NORM = (
+    r"For $x \in \mathbb{R}^d$ put $\mu = \frac{1}{d} \sum_{i=1}^d x_i$ and "
+    r"$\sigma^2 = \frac{1}{d} \sum_{i=1}^d (x_i - \mu)^2$. With $y_i = \frac{x_i - \mu}{\sigma}$ we get "
+)
+DROPOUT = r"Let $x \in \mathbb{R}^d$. The mask $m_i \sim \text{Bernoulli}(q)$ gives $y_i = m_i x_i / q$, so "
+NUMBERS = "For the first class the loss is "
+
+
+@pytest.mark.parametrize(
+    ("before", "true", "false"),
+    [
+        (
+            NORM,
+            r"$\sigma^2 = \frac{1}{d} \sum_{i=1}^d x_i^2 - \mu^2$",
+            r"$\sigma^2 = \frac{1}{d} \sum_i x_i^2 + \mu^2$",
+        ),
+        (NORM, r"$\|y\|^2 = d$", r"$\|y\|^2 = 2d$"),
+        (
+            "",
+            r"If $u \sim U(-a, a)$ then $\mathrm{Var}(u) = a^2/3$",
+            r"If $u \sim U(-a, a)$ then $\mathrm{Var}(u) = a^2/6$",
+        ),
+        (NUMBERS, r"$-\log(0.665) = 0.408$", r"$-\log(0.665) = 0.508$"),
+        ("", r"So $\lfloor (32 + 2 - 3)/2 \rfloor + 1 = 16$", r"So $\lfloor (32 + 2 - 3)/2 \rfloor + 1 = 17$"),
+        ("", r"So $\sqrt{0.0004} = 0.02$", r"So $\sqrt{0.0004} = 0.04$"),
+    ],
+)
+def test_normalisation_laws_and_logarithms_of_numbers(before: str, true: str, false: str) -> None:
+    for said, verdict in ((true, "holds"), (false, "refuted")):
+        found = check_answer(f"{before}{said}.", budget=10.0).statements[-1]
+        assert (found.verdict, said) == (verdict, said)
+
+
+def test_a_name_that_is_defined_further_on_is_another_one() -> None:
+    text = NORM + r"$\|y\|^2 = d$. A layer is $y = Wx$ with $W \in \mathbb{R}^{m \times d}$."
+    found = next(each for each in check_answer(text, budget=10.0).statements if each.source == r"\|y\|^2 = d")
+    assert found.verdict == "holds"
+
+
+def test_a_vector_whose_definition_is_not_read_is_not_any_vector() -> None:
+    text = r"Let $x \in \mathbb{R}^d$. Then $y = \weird(x)$, and $\|y\|^2 = d$."
+    assert check_answer(text).statements[-1].verdict != "refuted"

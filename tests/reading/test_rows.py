@@ -14,7 +14,7 @@ PREFIX = r"Put $S_i = \sum_{j=1}^i \phi(K_j)^T V_j$. "
 
 
 def last(text: str) -> Statement:
-    return check_answer(text).statements[-1]
+    return check_answer(text, budget=10.0).statements[-1]
 
 
 @pytest.mark.parametrize(
