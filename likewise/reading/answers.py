@@ -24,7 +24,7 @@ from likewise.reading.code import Found, einsums
 from likewise.reading.corrections import Correction
 from likewise.reading.expressions import Node, value
 from likewise.reading.findings import Part, Statement, parts_of, related
-from likewise.reading.links import CONDITION, EQUATION, Reading, costed, defines, readings
+from likewise.reading.links import CONDITION, DEFINED, EQUATION, Reading, costed, defines, readings
 from likewise.reading.rows import conventions
 from likewise.reading.scope import Binding, Scope, heads, scope_of
 from likewise.reading.segments import Turn, corrected, formulas
@@ -311,6 +311,14 @@ def _judged(statement: Statement, verdicts: Mapping[str, Verdict]) -> Statement:
     )
     verdict, reading = worst
     detail = verdict.detail
+    unread = [
+        each.refusal
+        for each in statement.readings
+        if each.refusal and not each.claims and not (each.link == 1 and each.refusal in (EQUATION, CONDITION, DEFINED))
+    ]
+    if verdict.verdict == "holds" and unread:  # a chain holds only if all of its links do
+        detail = f"{len(links)} of {len(links) + len(unread)} links hold, one was not read: {unread[0]}"
+        return replace(statement, verdict="inconclusive", grade="undecided", detail=detail, verdicts=tuple(links))
     if reading.notes and reading.notes[-1].startswith(("put back", "needed in")):
         detail = f"{detail} ({reading.notes[-1]})"
     return replace(

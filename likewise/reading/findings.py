@@ -53,7 +53,10 @@ class Statement:
     @property
     def shown(self) -> Verdict:
         """The verdict on the link that decides the statement."""
-        return next(each for each in self.verdicts if each.verdict == self.verdict)
+        found = next((each for each in self.verdicts if each.verdict == self.verdict), self.verdicts[0])
+        if found.verdict == self.verdict or self.verdict is None:
+            return found
+        return replace(found, verdict=self.verdict, grade=self.grade, detail=self.detail, witness=())
 
     @property
     def decided(self) -> bool:

@@ -7,7 +7,7 @@ cent) becomes several claims; they must agree.
 import copy
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
@@ -43,6 +43,7 @@ from likewise.reading.statements import COMPARISONS, REMAINDER, SCALE, Said, rol
 from likewise.reading.writing import Draft, Writer, all_names, decimals, free_index
 
 EQUATION = "an equation between names that nothing binds"
+DEFINED = "a definition"
 CONDITION = "an inequality between names that nothing binds"
 WORDED = re.compile(r"[\s,(]*(?:only )?(?:if|when|unless|provided|assuming|as long as)\b(?P<clause>[^.;\n]*)", re.I)
 OTHERWISE = re.compile(r"\W*\b(?:or|either|when|if|case|other|another|alternatively|for)\b", re.I)
@@ -105,7 +106,7 @@ def _reading(said: Said, scope: Scope, place: int, relation: str, left: Node | U
     if uses_rows(right) or uses_rows(left) or _of_rows(said, scope, left, right):
         return _rowed(said, scope, place, relation, left, right)
     if place == 0 and (defines(said, scope) or _defined_here(said, scope)):
-        raise Unread("a definition")
+        raise Unread(DEFINED)
     if said.modulus or relation == "equiv":
         return _congruence(said, place, left, right)
     if _ends_open(said, place):
@@ -330,10 +331,14 @@ def _closed(said: Said, scope: Scope, place: int, relation: str, left: Node, rig
         one, other = writer.number(left), writer.number(right)
         draft = writer.draft
         if relation in ("==", ":=", "approx"):
-            texts += [
-                f"{one} == {other}{f' within {_decimal(tolerance)}' if tolerance else ''}"
-                for tolerance in _tolerances(relation, left, right, percent)
-            ]
+            narrow, *wide = _tolerances(relation, left, right, percent)
+            texts.append(f"{one} == {other}{f' within {_decimal(narrow)}' if narrow else ''}")
+            bounds = _bounds(left, right, scope.exact) if relation != "approx" and wide else None
+            if bounds is not None:
+                low, high, printed = bounds
+                texts.append(f"{_rounded(low, up=False)} <= {printed} <= {_rounded(high, up=True)}")
+            else:
+                texts += [f"{one} == {other} within {_decimal(each)}" for each in wide if each]
         else:
             texts.append(f"{one} {relation} {other}")
     return Reading(
@@ -381,7 +386,7 @@ def _tolerances(relation: str, left: Node, right: Node, percent: bool) -> list[F
         size = (
             max(abs(each) for each in (one, other) if each is not None) if one is not None or other is not None else 1
         )
-        return [max(unit, Fraction(1, 10**6)) / 2, max(unit + spread, size * NEAR, Fraction(1, 100))]
+        return [max(unit, Fraction(1, 10**6)) / 2, max(unit + spread, size * NEAR)]
     if not unit and not spread:
         return [Fraction(0)]
     exact = one is not None and other is not None and one == other
@@ -422,6 +427,64 @@ def _spread(side: Node) -> Fraction:
         )
         found += abs(moved - centre) if moved is not None else abs(centre) * NEAR
     return found
+
+
+def _bounds(left: Node, right: Node, exact: Collection[str]) -> tuple[Fraction, Fraction, str] | None:
+    """Bounds for a printed number, if the decimals of the computation beside it were rounded, or itself was cut."""
+    for side, other in ((left, right), (right, left)):
+        printed, centre, plain = value(other), value(side), _printed(other)
+        if plain is None or printed is None or centre is None or not decimals(side) or other.kind == "%":
+            continue
+        found = interval(side, exact)
+        if found is not None and not any(part.kind in ("%", "mixed") for part in side.walk()):
+            unit = Fraction(1, 10 ** len(plain.text.partition(".")[2]))
+            cut = unit * Fraction(999_999, 1_000_000)  # what is cut off is less than a unit
+            low, high = min(found[0] - unit / 2, centre - cut), max(found[1] + unit / 2, centre + cut)
+            return low, high, str(printed)
+    return None
+
+
+def interval(node: Node, exact: Collection[str]) -> tuple[Fraction, Fraction] | None:
+    """Bounds of closed arithmetic in which every decimal is rounded to its printed digits, but those that are exact."""
+    if node.kind == "number":
+        centre = Fraction(node.text)
+        rounded = "." in node.text and node.text not in exact
+        half = Fraction(1, 2 * 10 ** len(node.text.partition(".")[2])) if rounded else Fraction(0)
+        return centre - half, centre + half
+    ends = [found for part in node.parts if (found := interval(part, exact)) is not None]
+    if len(ends) < len(node.parts):
+        return None
+    match node.kind:
+        case "group" | "unit":
+            return ends[0]
+        case "neg":
+            return -ends[0][1], -ends[0][0]
+        case "+":
+            return ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]
+        case "-":
+            return ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]
+        case "product":
+            found = ends[0]
+            for other in ends[1:]:
+                corners = [one * two for one in found for two in other]
+                found = min(corners), max(corners)
+            return found
+        case "/" if ends[1][0] > 0 or ends[1][1] < 0:
+            corners = [one / two for one in ends[0] for two in ends[1]]
+            return min(corners), max(corners)
+        case "^" if node.parts[1].kind == "number" and node.parts[1].text.isdigit() and int(node.parts[1].text) <= 12:
+            corners = [end ** int(node.parts[1].text) for end in ends[0]]
+            crosses = ends[0][0] < 0 < ends[0][1]
+            return min([*corners, *([Fraction(0)] if crosses else [])]), max(corners)
+    return None
+
+
+def _rounded(exact: Fraction, *, up: bool) -> str:
+    """A bound as a decimal of twelve digits, away from what it bounds."""
+    scaled = exact * 10**12
+    whole = -((-scaled.numerator) // scaled.denominator) if up else scaled.numerator // scaled.denominator
+    sign = "-" if whole < 0 else ""
+    return f"{sign}{abs(whole) // 10**12}.{abs(whole) % 10**12:012d}".rstrip("0").rstrip(".")
 
 
 def _decimal(exact: Fraction) -> str:
@@ -509,9 +572,14 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
         if relation not in ("==", ":=", "approx"):
             raise Unread(CONDITION)
         if _differ(left, right):
-            raise Unread(EQUATION)
+            if not (relation == "==" and said.role == "assertion" and _expands(left, right)):
+                raise Unread(EQUATION)
+            writer.draft.varied |= writer.draft.free
     if place == 0 and right.closed and head_name(left) and writer.draft.given and not writer.draft.bindings:
         raise Unread(EQUATION)  # `s_w^2 = 2/512`: a value
+    near: list[Fraction] = []
+    if relation == "approx" and not writer.draft.given and not writer.draft.sizes and not kind and not second:
+        near, relation = _tolerances("approx", left, right, percent=True), "=="
     if relation == "approx":
         one, other = _estimated(writer, left, right, one, other)
         relation = "=="
@@ -540,8 +608,8 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
         return Reading(
             place + 1, (_claim(draft, text, assumptions),), trivial=True, bindings=tuple(draft.bindings.values())
         )
-    texts = (text,)
-    if relation == "==" and not draft.free and not draft.given and not kind:
+    texts = tuple(f"{text} within {_decimal(each)}" for each in near) or (text,)
+    if not near and relation == "==" and not draft.free and not draft.given and not kind:
         unit = Fraction(0)
         for side in (left, right):
             plain = _printed(side)
@@ -604,7 +672,7 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
     reasons += [
         f"{name} is the unknown of an equation"
         for name in sorted(draft.bindings)
-        if (said.formula.turn, name) in scope.solved and draft.given.get(name) == "in R"
+        if (said.formula.turn, said.formula.section, name) in scope.solved and draft.given.get(name) == "in R"
     ]
     near = {each.number for each in scope.about(draft.free, said)}
     reasons += [  # a bandwidth that is set in another turn or section is still set
@@ -661,7 +729,12 @@ def _any_number(name: str, said: Said, scope: Scope, draft: Draft, left: Node, r
 
     Not where an equation is solved: a side without a name, a value for the name elsewhere, or the words that say so.
     """
-    if name not in draft.varied or left.closed or right.closed or (said.formula.turn, name) in scope.solved:
+    if (
+        name not in draft.varied
+        or left.closed
+        or right.closed
+        or (said.formula.turn, said.formula.section, name) in scope.solved
+    ):
         return False
     set_ = any(
         each.turn == said.formula.turn and each.kind in ("value", "removed") for each in scope.bindings.get(name, ())
@@ -780,6 +853,51 @@ def _only(function: Binding, scope: Scope) -> bool:
         and len(bound) == 1
         and set(function.parameters) <= function.node.names
     )
+
+
+def _expands(left: Node, right: Node) -> bool:
+    """`(a - b)^3 = a^3 - 3a^2 b + ..`: a product of sums in several letters beside a sum of terms of its degree.
+
+    Nobody solves such an equation; it says how the product expands, for all letters.
+    """
+    terms = _terms(right)
+    whole = _degree(left)
+    sums = any(part.kind in ("+", "-") for part in left.walk())
+    return (
+        left.kind in ("^", "product")
+        and sums
+        and len(left.names) >= 2
+        and left.names == right.names
+        and len(terms) >= 3
+        and not any(part.kind in ("+", "-", "/") for term in terms for part in term.walk())
+        and whole is not None
+        and {_degree(term) for term in terms} == {whole}
+    )
+
+
+def _terms(node: Node) -> list[Node]:
+    if node.kind in ("+", "-"):
+        return [*_terms(node.parts[0]), *_terms(node.parts[1])]
+    return _terms(node.parts[0]) if node.kind in ("neg", "group") else [node]
+
+
+def _degree(node: Node) -> int | None:
+    """The degree of a homogeneous polynomial, if a side is one."""
+    parts = [_degree(part) for part in node.parts]
+    match node.kind:
+        case "number":
+            return 0
+        case "name":
+            return 1
+        case "group" | "neg":
+            return parts[0]
+        case "+" | "-":
+            return parts[0] if parts[0] == parts[1] else None
+        case "product" if None not in parts:
+            return sum(part for part in parts if part is not None)
+        case "^" if parts[0] is not None and node.parts[1].text.isdigit() and node.parts[1].kind == "number":
+            return parts[0] * int(node.parts[1].text)
+    return None
 
 
 POINTS = (Fraction(7, 5), Fraction(11, 3), Fraction(13, 7), Fraction(17, 9), Fraction(23, 11), Fraction(29, 13))

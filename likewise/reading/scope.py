@@ -124,11 +124,12 @@ class Scope:
     vectors: dict[str, set[tuple[int, int]]] = field(default_factory=dict)  # used as vectors: turns and chapters
     sizes: Counter[str] = field(default_factory=Counter)  # names used as sizes, and how often
     called: frozenset[str] = frozenset()  # names of functions that the text defines somewhere
-    solved: set[tuple[int, str]] = field(default_factory=set)  # turns and names of equations in one unknown
+    solved: set[tuple[int, int, str]] = field(default_factory=set)  # turn, section, name of equations in one unknown
     programs: dict[int, str] = field(default_factory=dict)  # by lines, as a person says
     counts: set[str] = field(default_factory=set)  # names of how many features a list with dots has
     rows: set[str] = field(default_factory=set)  # names that such a list numbers: w of w_1, ..., w_R
     conventions: tuple[Convention, ...] = ()  # what the prose says about rows and columns
+    exact: set[str] = field(default_factory=set)  # decimals that the text introduces, `p = 0.2`
     heads: dict[str, list[Said]] = field(default_factory=dict)  # statements that say what a name is
     lines: tuple[str, ...] = ()  # of the text
     turns: tuple[Turn, ...] = ()
@@ -462,7 +463,7 @@ def _unknowns(each: Said, scope: Scope) -> None:
             names = {part.text for part in parts if part.kind == "name"}
             called = any(part.kind in ("call", "norm", "grad", "transpose", "E", "Var") for part in parts)
             if len(names) == 1 and (not called or value(one) == 0 or value(other) == 0):
-                scope.solved.add((each.formula.turn, names.pop()))
+                scope.solved.add((each.formula.turn, each.formula.section, names.pop()))
 
 
 def _own_entries(name: str, node: Node) -> str:
@@ -514,7 +515,9 @@ def _first_heads(said: Sequence[Said], scope: Scope) -> None:
     for each in said:
         first = each.nodes[0]
         name = head_name(first) if isinstance(first, Node) and each.relations[:1] in (("==",), (":=",)) else ""
-        if name and each.role != "hypothesis":
+        if name and len(each.nodes) == 2 and isinstance(each.nodes[1], Node) and each.nodes[1].kind == "number":
+            scope.exact.add(each.nodes[1].text)
+        if name:
             scope.heads.setdefault(name, []).append(each)
     if not scope.vectors and not any(each.dims for listed in scope.bindings.values() for each in listed):
         return
@@ -606,9 +609,11 @@ def _is_value(node: Node) -> bool:
 
 def _names(side: Sequence[Token]) -> list[str] | None:
     """q, k or w_i before a declaring relation."""
-    found = []
+    found: list[str] = []
     try:
         for part in _split_commas(side):
+            if [token.kind for token in part] == ["dots"]:  # x_1, ..., x_n
+                continue
             node = Parser(part).side()
             if node.kind == "index":
                 node = node.parts[0]

@@ -215,3 +215,23 @@ def test_a_correction_ends_what_was_said_before() -> None:
     text = "Define $f(q, k) = (q^T k)^2$.\n\nYou are right, I was wrong.\n\n$$f(q, k) = (q^T k + 1)^2$$"
     assert check_answer(text).statements[-1].verdict == "inconclusive"
     assert check_answer(text.replace("You are right, I was wrong.", "So")).statements[-1].verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (r"So $2 \cdot 3 = 6 = \weird{5}$.", "inconclusive"),  # a chain holds only if all of its links do
+        (r"So $\sqrt{0.003^2} = \sqrt{9 \cdot 10^{-6}} = 0.03$.", "refuted"),
+        (r"So $1/(1 - 0.999) = 100$.", "refuted"),  # also if 0.999 was rounded
+        (r"So $1/(1 - 0.9) = 9$.", "inconclusive"),  # not if 0.9 was
+        (r"With $b = 0.9$ we get $1/(1 - 0.9) = 9$.", "refuted"),  # which the text says it was not
+        (r"So $e^{1.5} \approx 10.04$.", "refuted"),
+        (r"So $e^{-1/2}/e^{-2} = e^{3/2}$.", "holds"),
+        (r"Put $\sigma(x) = \frac{1}{1+e^{-x}}$. So $\sigma(-2) \approx 0.1292$.", "refuted"),
+        (r"So $(a - b)^3 = a^3 - 3a^2 b + 3ab^2 + b^3$.", "refuted"),  # an expansion, for all a and b
+        (r"So $(a - b)^3 = a^3 - 3a^2 b + 3ab^2 - b^3$.", "holds"),
+        (r"We get $(x + y)^2 = x^2 + y^2$.", None),  # perhaps an equation
+    ],
+)
+def test_numbers_and_expansions_are_decided_and_what_may_be_rounded_is_not(text: str, verdict: str | None) -> None:
+    assert check_answer(text).statements[-1].verdict == verdict
