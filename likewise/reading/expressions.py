@@ -65,6 +65,14 @@ def value(node: Node) -> Fraction | None:
         return None
 
 
+BITS = 20_000  # of a number whose exact value is looked at
+
+
+def bits(number: Fraction) -> int:
+    """How long a fraction is."""
+    return max(number.numerator.bit_length(), number.denominator.bit_length())
+
+
 def _value(node: Node) -> Fraction:
     match node.kind:
         case "number":
@@ -78,12 +86,14 @@ def _value(node: Node) -> Fraction:
             found = Fraction(1)
             for part in node.parts:
                 found *= _value(part)
+                if bits(found) > BITS:
+                    raise ValueError
             return found
         case "/":
             return _value(node.parts[0]) / _value(node.parts[1])
         case "^":
             base, exponent = map(_value, node.parts)
-            if exponent.denominator != 1 or abs(exponent) > 64:
+            if exponent.denominator != 1 or abs(exponent) > 64 or bits(base) * abs(exponent) > BITS:
                 raise ValueError
             return base ** int(exponent)
         case "%":

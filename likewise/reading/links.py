@@ -14,7 +14,7 @@ from itertools import product
 
 from likewise.reading.costs import Text, renamed, subject
 from likewise.reading.costs import claim as program_claim
-from likewise.reading.expressions import ELEMENTARY, Node, number, rewritten, value
+from likewise.reading.expressions import ELEMENTARY, Node, bits, number, rewritten, value
 from likewise.reading.latex import Unread
 from likewise.reading.rows import (
     Misfit,
@@ -452,7 +452,7 @@ def interval(node: Node, exact: Collection[str]) -> tuple[Fraction, Fraction] | 
         half = Fraction(1, 2 * 10 ** len(node.text.partition(".")[2])) if rounded else Fraction(0)
         return centre - half, centre + half
     ends = [found for part in node.parts if (found := interval(part, exact)) is not None]
-    if len(ends) < len(node.parts):
+    if len(ends) < len(node.parts) or any(bits(end) > DIGITS * 4 for pair in ends for end in pair):
         return None
     match node.kind:
         case "group" | "unit":
