@@ -45,7 +45,9 @@ from likewise.reading.writing import Draft, Writer, all_names, decimals, free_in
 EQUATION = "an equation between names that nothing binds"
 DEFINED = "a definition"
 CONDITION = "an inequality between names that nothing binds"
-WORDED = re.compile(r"[\s,(]*(?:only )?(?:if|when|unless|provided|assuming|as long as)\b(?P<clause>[^.;\n]*)", re.I)
+WORDED = re.compile(
+    r"[\s,(]*(?:only )?(?:if|when|unless|provided|assuming|as long as|otherwise)\b(?P<clause>[^.;\n]*)", re.I
+)
 OTHERWISE = re.compile(r"\W*\b(?:or|either|when|if|case|other|another|alternatively|for)\b", re.I)
 DIGITS = 60  # of a number that is decided without a worker process
 NEAR = Fraction(1, 20)  # an "about" that is further off than this, relative to the printed number, is wrong
@@ -575,6 +577,9 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
             if not (relation == "==" and said.role == "assertion" and _expands(left, right)):
                 raise Unread(EQUATION)
             writer.draft.varied |= writer.draft.free
+    bare = (left.kind == "name" and right.closed) or (right.kind == "name" and left.closed)
+    if bare and relation not in ("==", ":=", "approx") and not writer.draft.definitions:
+        raise Unread(CONDITION)  # `c > 0` of a number that is only declared
     if place == 0 and right.closed and head_name(left) and writer.draft.given and not writer.draft.bindings:
         raise Unread(EQUATION)  # `s_w^2 = 2/512`: a value
     near: list[Fraction] = []

@@ -542,13 +542,14 @@ def _first_heads(said: Sequence[Said], scope: Scope) -> None:
             and each.number not in known
             and not each.hedged
             and not each.modulus
-            and isinstance(each.nodes[1], Node)
-            and name not in each.nodes[1].names
-            and not each.nodes[1].closed
+            and isinstance(second := each.nodes[1], Node)
+            and isinstance(first, Node)
+            and name not in second.names
+            and not second.closed
         ):
-            names = frozenset((whole_names(each.nodes[0]) | whole_names(each.nodes[1])) - ELEMENTARY.keys())
+            names = frozenset((whole_names(first) | whole_names(second)) - ELEMENTARY.keys())
             told = (each.formula.sentence, "definition", False, False, each.relations[:1])
-            scope.conditions.append(Condition(names, *place, *told, (each.nodes[0], each.nodes[1]), implied=True))
+            scope.conditions.append(Condition(names, *place, *told, (first, second), implied=True))
     scope.conditions.sort(key=lambda each: each.number)
 
 

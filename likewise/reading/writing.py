@@ -607,7 +607,7 @@ class Writer:
             text, kind = self.text(condition.sides[1])
         finally:
             self.running, self.local = before
-        single = kind == NUMBER and way == self.entry
+        single = kind == NUMBER and way == self.entry and self.expected
         if (
             (way == "^" and kind)
             or (way in INDICES and kind[:1] != ("col",) and not single)
@@ -760,7 +760,8 @@ class Writer:
             if base.text in self.draft.bindings:  # x_i is declared as a number, with its index
                 return text, kind
             self.forget(base.text)
-            self.draft.varied.add(flat)
+            if self.expected:  # the mean of what is made of any x_i; elsewhere a_n may be a sequence
+                self.draft.varied.add(flat)
             return self._name(Node("name", text=flat))
         raise Unread("index notation of what is not a vector")
 
