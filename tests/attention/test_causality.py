@@ -35,6 +35,7 @@ EXACT: dict[str, Form] = {
 }
 FORMS = LINEAR | EXACT
 EVERY_FORM = pytest.mark.parametrize("attend", FORMS.values(), ids=FORMS)
+BOTH_FORMS = pytest.mark.usefixtures("both_forms")
 EVERY_MAP = pytest.mark.parametrize("attend", LINEAR.values(), ids=LINEAR)
 LOG_MAPS = pytest.mark.parametrize("name", brute.LOGARITHMIC)
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -72,23 +73,27 @@ def assert_earlier_rows_keep_their_bits(
         assert not torch.equal(after[:, :, cut:], before[:, :, cut:])
 
 
+@BOTH_FORMS
 @EVERY_FORM
 def test_later_keys_and_values_change_no_bit(attend: Form) -> None:
     assert_earlier_rows_keep_their_bits(attend, draw(Sizes(T=T, S=T), seeded(3), dtype=torch.float32))
 
 
+@BOTH_FORMS
 @pytest.mark.parametrize("name", ["Elu", "SoftmaxFourier", "Positive", "softmax"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_later_keys_and_values_change_no_bit_in_any_dtype(name: str, dtype: torch.dtype) -> None:
     assert_earlier_rows_keep_their_bits(FORMS[name], draw(Sizes(T=T, S=T), seeded(43), dtype=dtype))
 
 
+@BOTH_FORMS
 @EVERY_MAP
 def test_later_keys_and_values_change_no_bit_behind_a_past(attend: Form) -> None:
     inputs = draw(Sizes(T=T, S=T + 5), seeded(5), dtype=torch.float32)
     assert_earlier_rows_keep_their_bits(attend, inputs, cuts=(1, 9))
 
 
+@BOTH_FORMS
 @EVERY_MAP
 def test_later_keys_and_values_change_no_bit_beside_padding(attend: Form) -> None:
     mask = torch.rand(2, T, generator=seeded(7)) > 0.3
@@ -98,6 +103,7 @@ def test_later_keys_and_values_change_no_bit_beside_padding(attend: Form) -> Non
     assert_earlier_rows_keep_their_bits(attend, inputs, {"mask": mask}, cuts=(1, 9, 12))
 
 
+@BOTH_FORMS
 @EVERY_MAP
 def test_later_keys_and_values_of_a_packed_sequence_change_no_bit(attend: Form) -> None:
     ids = torch.tensor([[1] * 3 + [2] * 26, [0] * 29])
@@ -105,6 +111,7 @@ def test_later_keys_and_values_of_a_packed_sequence_change_no_bit(attend: Form) 
     assert_earlier_rows_keep_their_bits(attend, inputs, {"sequence_ids": ids}, cuts=(4, 12))
 
 
+@BOTH_FORMS
 @pytest.mark.slow
 @EVERY_MAP
 @pytest.mark.parametrize(
@@ -116,6 +123,7 @@ def test_later_blocks_and_what_follows_a_prefix_change_no_bit(attend: Form, stru
     assert_earlier_rows_keep_their_bits(attend, inputs, structure, cuts)
 
 
+@BOTH_FORMS
 @pytest.mark.parametrize("name", ["Elu", "SoftmaxFourier", "Positive"])
 def test_later_keys_and_values_change_no_bit_with_the_default_chunk(name: str) -> None:
     attend = partial(linear_attention, features=brute.MAPS[name].make(K, 1, seeded(19)))
@@ -123,6 +131,7 @@ def test_later_keys_and_values_change_no_bit_with_the_default_chunk(name: str) -
     assert_earlier_rows_keep_their_bits(attend, inputs, cuts=(1, 63, 64, 65, 130))
 
 
+@BOTH_FORMS
 @LOG_MAPS
 @DTYPES
 def test_later_keys_that_jump_change_no_bit(name: str, dtype: torch.dtype) -> None:
@@ -137,6 +146,7 @@ def test_later_keys_that_jump_change_no_bit(name: str, dtype: torch.dtype) -> No
             assert torch.equal(attend(q, later, v, causal=True)[:, :, :cut], before[:, :, :cut])
 
 
+@BOTH_FORMS
 @EVERY_MAP
 @pytest.mark.parametrize(
     "structure", [{}, {"block_size": 4}, {"sequence_ids": torch.arange(T).div(12).long().expand(2, T)}]
@@ -152,6 +162,7 @@ def test_other_sequences_and_heads_change_no_bit(attend: Form, structure: dict[s
         assert torch.equal(causal(q, k, v)[0, :4], before[0, :4])  # key-value heads 0 and 1 serve query heads 0 to 3
 
 
+@BOTH_FORMS
 @EVERY_FORM
 @pytest.mark.parametrize("cut", [1, 9, 16])
 def test_earlier_rows_pass_no_gradient_to_later_keys_and_values(attend: Form, cut: int) -> None:

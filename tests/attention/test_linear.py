@@ -28,6 +28,7 @@ from tests.tolerance import assert_close
 PRIMES = st.sampled_from([1, 2, 3, 5, 7, 11, 13])
 SHAPES = st.builds(Sizes, *[st.sampled_from([1, 2, 3])] * 3, PRIMES, PRIMES, PRIMES, PRIMES)
 DIRECTIONS = pytest.mark.parametrize("causal", [False, True], ids=["bidirectional", "causal"])
+BOTH_FORMS = pytest.mark.usefixtures("both_forms")
 EVERY_MAP = pytest.mark.parametrize("name", brute.MAPS)
 
 
@@ -39,6 +40,7 @@ def test_few_rows_are_too_wild_to_compare(name: str, causal: bool) -> None:
     assert wild.double().mean() < (0.1 if name in brute.SIGNED else 1e-9)
 
 
+@BOTH_FORMS
 @EVERY_MAP
 def test_linear_is_the_plain_recurrence(name: str) -> None:
     sizes = Sizes()._replace(S=Sizes().T)
@@ -51,6 +53,7 @@ def test_linear_is_the_plain_recurrence(name: str) -> None:
     assert seen.double().mean() > 0.9
 
 
+@BOTH_FORMS
 @pytest.mark.slow
 @EVERY_MAP
 @settings(max_examples=12)
@@ -70,6 +73,7 @@ def test_linear_is_brute_force_for_any_shape(
     assert_same(*both(name, features, inputs, {"causal": causal}, chunk_size))
 
 
+@BOTH_FORMS
 @EVERY_MAP
 @pytest.mark.parametrize(("groups", "causal"), [(6, True), (3, False), (1, True)])
 def test_linear_is_brute_force_for_grouped_heads(name: str, causal: bool, groups: int) -> None:
@@ -79,6 +83,7 @@ def test_linear_is_brute_force_for_grouped_heads(name: str, causal: bool, groups
     assert_same(*both(name, features, draw(sizes, generator, size=SMALL), {"causal": causal}, 3))
 
 
+@BOTH_FORMS
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "causal"),

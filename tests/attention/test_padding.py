@@ -30,6 +30,7 @@ FORMS: dict[str, Form] = {
     "polynomial kernel": partial(kernel_attention, kernel=Polynomial()),
     **{name: partial(linear_attention, features=row.make(K, 1, seeded(1))) for name, row in brute.MAPS.items()},
 }
+BOTH_FORMS = pytest.mark.usefixtures("both_forms")
 EVERY_FORM = pytest.mark.parametrize("attend", FORMS.values(), ids=FORMS)
 DIRECTIONS = pytest.mark.parametrize("causal", [False, True], ids=["bidirectional", "causal"])
 SIDES = pytest.mark.parametrize("side", ["left", "right", "scattered"])
@@ -55,6 +56,7 @@ def poisoned(inputs: Inputs, where: list[int], garbage: float, *, queries: bool 
     return q, k, v
 
 
+@BOTH_FORMS
 @pytest.mark.slow
 @EVERY_FORM
 @DIRECTIONS
@@ -76,6 +78,7 @@ def test_padded_is_unpadded_whatever_stands_in_the_padding(attend: Form, causal:
             assert (grad[:, :, PADDED[side]] == 0).all()
 
 
+@BOTH_FORMS
 @EVERY_FORM
 def test_a_query_of_padding_that_is_not_finite_says_so(attend: Form) -> None:
     mask, kept = padded("right")
@@ -94,6 +97,7 @@ STRUCTURES: dict[str, dict[str, Any]] = {
 }
 
 
+@BOTH_FORMS
 @EVERY_FORM
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_garbage_in_padding_changes_no_bit_under_structure(attend: Form, kind: str) -> None:
@@ -107,6 +111,7 @@ def test_garbage_in_padding_changes_no_bit_under_structure(attend: Form, kind: s
             assert torch.equal(one, other)
 
 
+@BOTH_FORMS
 @EVERY_FORM
 @DIRECTIONS
 def test_a_fully_padded_sequence_gives_zero_with_gradient_zero(attend: Form, causal: bool) -> None:
@@ -123,6 +128,7 @@ def test_a_fully_padded_sequence_gives_zero_with_gradient_zero(attend: Form, cau
             assert_same([result[0]], [expected[0]])
 
 
+@BOTH_FORMS
 @EVERY_FORM
 def test_rows_before_the_first_key_give_zero_with_gradient_zero(attend: Form) -> None:
     q, k, v = draw(Sizes(T=11, S=7), seeded(11), size=SMALL)
@@ -134,6 +140,7 @@ def test_rows_before_the_first_key_give_zero_with_gradient_zero(attend: Form) ->
         assert torch.equal(grad, torch.zeros_like(grad))
 
 
+@BOTH_FORMS
 @EVERY_FORM
 @DIRECTIONS
 def test_rows_that_see_only_padding_give_zero_with_gradient_zero(attend: Form, causal: bool) -> None:
@@ -165,6 +172,7 @@ def test_a_row_masked_pair_by_pair_gives_zero_with_gradient_zero(name: str) -> N
     assert (results[3][1, :, 4] == 0).all()
 
 
+@BOTH_FORMS
 @EVERY_FORM
 @DIRECTIONS
 def test_a_row_that_sees_nothing_does_not_read_its_query(attend: Form, causal: bool) -> None:
@@ -193,6 +201,7 @@ SINGLE_AND_EMPTY = [
 ]
 
 
+@BOTH_FORMS
 @EVERY_FORM
 @DIRECTIONS
 def test_empty_and_single_sizes_work(attend: Form, causal: bool) -> None:
@@ -210,6 +219,7 @@ def test_empty_and_single_sizes_work(attend: Form, causal: bool) -> None:
                 assert_same([out[:, :, -1:]], [v.repeat_interleave(sizes.repeats, dim=1)])
 
 
+@BOTH_FORMS
 @EVERY_FORM
 @pytest.mark.parametrize("kind", ["packed", "prefix", "block"])
 def test_empty_and_single_sizes_work_under_structure(attend: Form, kind: str) -> None:

@@ -24,6 +24,7 @@ from tests.attention.drawing import SMALL, Inputs, Sizes, assert_same, both, dra
 
 KINDS = ("packed", "prefix", "block")
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+BOTH_FORMS = pytest.mark.usefixtures("both_forms")
 EVERY_MAP = pytest.mark.parametrize("name", brute.MAPS)
 OF_EACH_SORT = pytest.mark.parametrize("name", ["Elu", "Relu", "SoftmaxFourier", "Positive"])
 FORMS = {
@@ -77,6 +78,7 @@ def problems(draw: st.DrawFn, kind: str) -> tuple[Sizes, dict[str, Any], int]:
     return sizes, structure, seed
 
 
+@BOTH_FORMS
 @pytest.mark.slow
 @EVERY_KIND
 @OF_EACH_SORT
@@ -101,6 +103,7 @@ def test_structured_softmax_is_brute_force(kind: str, data: st.DataObject) -> No
     assert_same(with_gradients(partial(kernel_attention, kernel=Exponential(), **structure), *inputs), plain)
 
 
+@BOTH_FORMS
 @pytest.mark.slow
 @EVERY_MAP
 @pytest.mark.parametrize("kind", structures(3))
@@ -109,6 +112,7 @@ def test_every_map_is_brute_force_under_every_structure(name: str, kind: str) ->
     assert_same(*both(name, features, draw(Sizes(T=11), seeded(5), size=SMALL), structures(11)[kind], 4))
 
 
+@BOTH_FORMS
 @pytest.mark.parametrize("name", ["Elu", "Positive"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_structure_is_brute_force_beyond_every_default_chunk(name: str, kind: str) -> None:
@@ -150,6 +154,7 @@ def test_no_structure_needs_no_dense_mask() -> None:
     assert visible(3, 5, Structure(), torch.device("cpu")) is None
 
 
+@BOTH_FORMS
 @EVERY_FORM
 def test_one_sequence_is_no_pack(attend: partial[Tensor]) -> None:
     inputs = draw(Sizes(), seeded(13))
@@ -158,6 +163,7 @@ def test_one_sequence_is_no_pack(attend: partial[Tensor]) -> None:
         assert_same([attend(*inputs, causal=causal, sequence_ids=torch.full((2, 11), 6))], [alone])
 
 
+@BOTH_FORMS
 @EVERY_FORM
 def test_sequences_of_one_position_return_their_values(attend: partial[Tensor]) -> None:
     q, k, v = draw(Sizes(G=1, T=7), seeded(17))
@@ -197,6 +203,7 @@ def packed(middle: Inputs, lengths: list[int], seed: int, *, size: float = 1.0) 
     return (q, k, v), ids, here
 
 
+@BOTH_FORMS
 @EVERY_FORM
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("place", LENGTHS)
@@ -212,6 +219,7 @@ def test_a_packed_sequence_is_the_sequence_alone(attend: partial[Tensor], causal
         assert (grad[:, :, elsewhere] == 0).all()
 
 
+@BOTH_FORMS
 @EVERY_FORM
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("place", ["first", "between", "last"])
@@ -225,6 +233,7 @@ def test_neighbours_in_a_pack_change_no_bit(attend: partial[Tensor], causal: boo
     assert torch.equal(outputs[0], outputs[2])
 
 
+@BOTH_FORMS
 @EVERY_FORM
 @pytest.mark.parametrize("kind", structures(3))
 def test_the_rest_of_the_batch_changes_nothing(attend: partial[Tensor], kind: str) -> None:

@@ -838,7 +838,11 @@ void ask_for_large_pages(const Matrix& m, int64_t bytes) {  // of fresh memory: 
 }
 struct Memory {  // floats, aligned; given back at the end of the call
   float* at;
-  explicit Memory(size_t floats) : at((float*)aligned_alloc(64, (floats * 4 + 127) / 64 * 64)) {}
+  explicit Memory(size_t floats) : at((float*)aligned_alloc(64, (floats * 4 + 127) / 64 * 64)) {
+#ifdef POISON  // tests: what nobody wrote is NaN
+    if (at) memset(at, 0xff, (floats * 4 + 127) / 64 * 64);
+#endif
+  }
   ~Memory() { free(at); }
 };
 struct Sides {  // the map's numbers, packed for this call
@@ -967,7 +971,7 @@ int differentiate(const Call& c) {
 int step(const Call& c) {
   Shape s(c);
   const int Fp = s.Fp, L = s.V + 1;
-  const int64_t size = padded(4 * (int64_t)Fp + 4 * s.Kp + s.Vp), groups = c.B * c.G, repeats = c.H / c.G;
+  const int64_t size = padded(4 * (int64_t)Fp + 4 * s.Kp + 2 * s.Vp), groups = c.B * c.G, repeats = c.H / c.G;
   Memory room(c.threads * size);
   if (!room.at) return 1;
   // Frequencies lie as (sets, K, F) here: one pass over them, vector by vector
@@ -989,7 +993,7 @@ int step(const Call& c) {
   };
 #pragma omp parallel for schedule(static) num_threads((int)c.threads) if (c.threads > 1 && groups * s.F * (s.V + s.K) > 400000)
   for (int64_t item = 0; item < groups; ++item) {
-    float *key = room.at + thread() * size, *query = key + Fp, *before = query + Fp, *now = before + Fp, *x = now + Fp, *y = x + 2 * s.Kp, *value = y + 2 * s.Kp;
+    float *key = room.at + thread() * size, *query = key + Fp, *before = query + Fp, *now = before + Fp, *x = now + Fp, *y = x + 2 * s.Kp, *value = y + 2 * s.Kp, *result = value + s.Vp;
     const int64_t b = item / c.G, g = item % c.G, set = c.sets > 1 ? g : 0;
     auto read = [&](const Matrix& m, int64_t h, int64_t width, float* to) {
       Strip(m, b, h, c.bf16).read(0, 1, 1, width, nullptr, to);
@@ -1001,71 +1005,93 @@ int step(const Call& c) {
     if (live) read(c.k, g, s.K, x), read(c.v, g, s.V, value);
     // The key's features relative to the larger of its logarithm and the state's; factors for the state
     if (s.map == EXPONENTIALS) logs(c.keys, set, x, key, true, y);
-    else for (int f = 0; f < s.F; ++f) key[f] = s.map == RELU ? 0 : fminf(x[f], 0);
-    for (int f = s.F; f < Fp; ++f) key[f] = 0;
-    float* scale = c.scale_after ? c.scale_after + item * s.F : nullptr;
-    for (int f = 0; f < Fp; ++f) {
-      float old = f >= s.F || !c.scale ? (s.map == RELU ? 0 : NONE) : fmaxf(c.scale[item * s.F + f], NONE);
-      float top = live ? fmaxf(old, key[f]) : old;
-      before[f] = old - top, now[f] = top;
-      if (f < s.F && scale) scale[f] = top <= NONE ? -INFINITY : top;
-    }
+    else for (int f = 0; f < Fp; f += W) store(key + f, s.map == RELU ? vf{} : min_(vf{}, load(x + f)));
+    if (s.map == EXPONENTIALS) for (int f = s.F; f < Fp; ++f) key[f] = 0;
+    if (c.scale) memcpy(now, c.scale + item * s.F, sizeof(float) * s.F);
+    vf most_seen = all(NONE);
     for (int f = 0; f < Fp; f += W) {
-      store(before + f, exp2_(load(before + f) * LOG2E));
-      vf log = load(key + f), e = exp2_((log - load(now + f)) * LOG2E);
+      vf old = c.scale ? max_(load(now + f), all(NONE)) : all(s.map == RELU ? 0 : NONE), log = load(key + f);
+      vf top = live ? max_(log, old) : old;
+      store(before + f, exp2_((old - top) * LOG2E)), store(now + f, top);
+      vf e = exp2_((log - top) * LOG2E);
       e = log <= NONE ? vf{} : e;
       if (s.map != EXPONENTIALS) { vf above = max_(vf{}, load(x + f)); e = s.map == RELU ? above : e * (above + 1.0f); }
       store(key + f, live ? e : vf{});
     }
-    float most_now = now[0];
-    for (int f = 1; f < s.F; ++f) most_now = fmaxf(most_now, now[f]);
+    for (int f = s.F; f < Fp; ++f) now[f] = NONE;
+    for (int f = 0; f < Fp; f += W) {
+      vf top = load(now + f);
+      most_seen = max_(most_seen, top);
+      store(query + f, top <= NONE ? all(-INFINITY) : top);
+    }
+    if (c.scale_after) memcpy(c.scale_after + item * s.F, query, sizeof(float) * s.F);
+    const vf most_now = all(largest(most_seen));
     const float* S = c.sums ? c.sums + item * s.F * L : nullptr;
     float* A = c.sums_after + item * s.F * L;
-    for (int f = 0; f < s.F; ++f) {  // A = before S + key [v | 1]
-      int j = 0;
-      float from = S ? before[f] : 0, plus = key[f];
-      const float* row = S ? S + (int64_t)f * L : A + (int64_t)f * L;
-      if (!S) memset(A + (int64_t)f * L, 0, sizeof(float) * L);
-      for (; j + W <= s.V; j += W) store(A + (int64_t)f * L + j, load(row + j) * from + load(value + j) * plus);
-      for (; j < s.V; ++j) A[(int64_t)f * L + j] = row[j] * from + value[j] * plus;
-      A[(int64_t)f * L + s.V] = row[s.V] * from + plus;
-    }
-    for (int64_t r = 0; r < repeats; ++r) {
-      const int64_t h = g * repeats + r;
+    auto map_query = [&](int64_t h) {
       read(c.q, h, s.K, x);
       if (s.map == EXPONENTIALS) logs(c.queries, set, x, query, false, y);
-      else {  // both terms relative to their largest, as above
-        float own = NONE;
-        for (int f = 0; f < s.F; ++f) own = fmaxf(own, fminf(x[f], 0));
-        for (int f = 0; f < s.F; ++f) query[f] = s.map == RELU ? 0 : fminf(x[f], 0) - own;
+      vf own = all(NONE), top = all(NONE);
+      for (int f = s.F; f < Fp; ++f) (s.map == EXPONENTIALS ? query : x)[f] = NONE;
+      if (s.map == ELU) {  // both terms relative to their largest, as above
+        for (int f = 0; f < Fp; f += W) own = max_(own, min_(vf{}, load(x + f)));
+        own = all(largest(own));
       }
-      vf top = all(NONE);
-      for (int f = 0; f < s.F; ++f) query[f] += s.map == RELU ? 0 : now[f] <= NONE ? NONE : now[f] - most_now;
-      for (int f = s.F; f < Fp; ++f) query[f] = NONE;
-      for (int f = 0; f < Fp; f += W) top = max_(top, load(query + f));
-      vf most = all(largest(top));
-      float d = 0;
+      if (s.map != RELU)
+        for (int f = 0; f < Fp; f += W) {
+          vf from = load(now + f), log = s.map == ELU ? min_(vf{}, load(x + f)) - own : load(query + f);
+          log += from <= NONE ? all(NONE) : from - most_now;
+          store(query + f, log), top = max_(top, log);
+        }
+      const vf most = all(largest(top));
       for (int f = 0; f < Fp; f += W) {
-        vf e = exp2_((load(query + f) - most) * LOG2E);
-        if (s.map != EXPONENTIALS) { vf above = max_(vf{}, load(x + f)); e = s.map == RELU ? above : e * (above + 1.0f); }
-        store(query + f, e);
+        vf above = s.map == EXPONENTIALS ? vf{} : max_(vf{}, load(x + f));
+        store(query + f, s.map == RELU ? above : exp2_((load(query + f) - most) * LOG2E) * (above + 1.0f));
       }
-      for (int f = 0; f < s.F; ++f) d += query[f] * A[(int64_t)f * L + s.V];
-      const float over = d == 0 ? 0 : 1 / d;
-      int j = 0;
-      for (; j + 4 * W <= s.V; j += 4 * W) {
-        vf a[4] = {};
-        for (int f = 0; f < s.F; ++f)
+    };
+    // Columns j.. of A = before S + key [v | 1], if they are not there yet, and of the query's sums over A
+    auto columns = [&](auto n, int j, bool ready) {
+      constexpr int N = decltype(n)::value;
+      vf a[N] = {}, from[N];
+      for (int i = 0; i < N; ++i) from[i] = load(value + j + i * W);
+      for (int f = 0; f < s.F; ++f)
 #pragma GCC unroll 4
-          for (int n = 0; n < 4; ++n) a[n] += query[f] * load(A + (int64_t)f * L + j + n * W);
-        for (int n = 0; n < 4; ++n) store(value + j + n * W, a[n] * over);
-      }
+        for (int i = 0; i < N; ++i) {
+          const int64_t at = (int64_t)f * L + j + i * W;
+          vf now_at;
+          if (ready) now_at = load(A + at);
+          else {
+            now_at = from[i] * key[f];
+            if (S) now_at += load(S + at) * before[f];
+            store(A + at, now_at);
+          }
+          a[i] += now_at * query[f];
+        }
+      for (int i = 0; i < N; ++i) store(result + j + i * W, a[i]);
+    };
+    for (int64_t r = 0; r < repeats; ++r) {
+      const int64_t h = g * repeats + r;
+      map_query(h);
+      int j = 0;
+      for (; j + 4 * W <= s.V; j += 4 * W) columns(Int<4>(), j, r > 0);
+      for (; j + W <= s.V; j += W) columns(Int<1>(), j, r > 0);
       for (; j < s.V; ++j) {
-        float a = 0;
-        for (int f = 0; f < s.F; ++f) a += query[f] * A[(int64_t)f * L + j];
-        value[j] = a * over;
+        result[j] = 0;
+        for (int f = 0; f < s.F; ++f) {
+          const int64_t at = (int64_t)f * L + j;
+          if (r == 0) A[at] = value[j] * key[f] + (S ? S[at] * before[f] : 0);
+          result[j] += A[at] * query[f];
+        }
       }
-      Strip(c.out, b, h, c.bf16).write(0, 1, s.V, {value, s.Vp});
+      if (r == 0) {  // denominators, the last column of A; `before` is not needed any more
+        for (int f = 0; f < s.F; ++f) A[(int64_t)f * L + s.V] = before[f] = key[f] + (S ? S[(int64_t)f * L + s.V] * before[f] : 0);
+        for (int f = s.F; f < Fp; ++f) before[f] = 0;
+      }
+      vf d = vf{};
+      for (int f = 0; f < Fp; f += W) d += load(query + f) * load(before + f);
+      const float under = sum(d), over = under == 0 ? 0 : 1 / under;
+      for (int i = 0; i < s.Vp; i += W) store(result + i, load(result + i) * over);
+      Strip(c.out, b, h, c.bf16).write(0, 1, s.V, {result, s.Vp});
     }
   }
   return 0;

@@ -21,6 +21,7 @@ from likewise.attention.transforms import has_tangent
 
 ELU, RELU, EXPONENTIALS = range(3)  # as the kernel numbers its maps
 DTYPES = (torch.float32, torch.bfloat16)
+NO_NUMBERS = (None,) * 10
 
 
 class Exponents(NamedTuple):
@@ -170,13 +171,14 @@ class Sizes(NamedTuple):
     def of(cls, q: Tensor, k: Tensor, v: Tensor, numbers: list[Tensor]) -> "Sizes":
         (batch, heads, length, key_dim), (groups, positions) = q.shape, k.shape[1:3]
         sets, features = numbers[0].shape[:2] if numbers else (1, key_dim)
-        slices = max(1, min(heads // groups, library.threads() // (batch * groups)))
+        repeats = heads // groups
+        slices = 1 if repeats == 1 else max(1, min(repeats, library.threads() // (batch * groups)))
         return cls(batch, heads, groups, length, positions, key_dim, features, v.shape[3], sets, slices)
 
 
 def _call(
     name: str,
-    matrices: Sequence[Tensor | None],
+    matrices: Sequence[Tensor],
     *,
     masks: Sequence[Tensor | None],
     states: Sequence[Tensor | None] = (None,) * 4,
@@ -185,11 +187,12 @@ def _call(
     sizes: Sizes,
     causal: bool,
 ) -> None:
-    """Call the kernel with the fields of its `Call`, in order."""
-    bf16 = matrices[0] is not None and matrices[0].dtype == torch.bfloat16
+    """Call the kernel with the fields of its `Call`, in order; matrices that are not given are the last ones."""
+    bf16 = matrices[0].dtype == torch.bfloat16
     masks = [None if x is None else x.contiguous() for x in masks]
     fields = [number for x in matrices for number in library.matrix(x)]
-    fields += library.addresses(*masks, *states, *(numbers or (None,) * 10))
+    fields += [0] * (library.MATRICES - len(fields))
+    fields += library.addresses(*masks, *states, *(numbers or NO_NUMBERS))
     library.call(name, [*fields, *sizes, kind, causal, bf16, bf16 and sizes.slices > 1, library.threads()])
 
 
@@ -210,8 +213,7 @@ def _attend(
 ) -> Tensor:
     q, k, v = _in_rows(q), _in_rows(k), _in_rows(v)
     out, sizes = _outputs(q, v), Sizes.of(q, k, v, numbers)
-    matrices = (q, k, v, out, None, None, None, None)
-    _call("attend", matrices, masks=(seen, begins), kind=kind, numbers=numbers[:10], sizes=sizes, causal=causal)
+    _call("attend", (q, k, v, out), masks=(seen, begins), kind=kind, numbers=numbers[:10], sizes=sizes, causal=causal)
     return out
 
 
@@ -257,14 +259,14 @@ def _extend(
     q, k, v = _in_rows(q), _in_rows(k), _in_rows(v)
     out, sizes = _outputs(q, v), Sizes.of(q, k, v, numbers)
     after, scale_after = _states(k, v, kind, sizes.features)
-    name, numbers = "attend", numbers[:10] + numbers[10:]
+    name = "attend"
     if sizes.length == 1:
         # A single row reads frequencies as (K, F).
         name, numbers = "step", numbers and [numbers[10], *numbers[1:5], numbers[11], *numbers[6:10]]
     states = (None if sums is None else sums.contiguous(), None if scale is None else scale.contiguous())
     _call(
         name,
-        (q, k, v, out, None, None, None, None),
+        (q, k, v, out),
         masks=(seen, None),
         states=(*states, after, scale_after if kind != RELU else None),
         kind=kind,
