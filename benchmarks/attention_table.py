@@ -1,11 +1,14 @@
 """Linear attention against its targets: one table, target beside measured, within eight minutes.
 
-Run it as `python -m benchmarks.attention_speed --table` or `python -m benchmarks.attention_table`, on a quiet machine.
-Rows are chosen by number: `--rows 1,2,6`. Outputs are compared with a plain float64 form first; where one is wrong
-nothing is reported. All times are of the public call with fresh outputs, the least of several, in turns. Exit code 1: a
-target is missed, or an output is wrong.
+Run it as `python -m benchmarks.attention_speed --table` or `python -m benchmarks.attention_table`, on a quiet machine,
+and then `python -m benchmarks.render`, which puts the table on docs/attention_measured.md. `--rows 1,2,6` chooses rows
+by number and leaves the page alone. Outputs are compared with a plain float64 form first; where one is wrong nothing is
+reported. All times are of the public call with fresh outputs, the least of several, in turns; beside them stands what
+the processor times say, which others at work on the machine disturb less. Exit code 1: a target is missed, or an output
+is wrong.
 """
 
+import resource
 import subprocess
 import sys
 import time
@@ -66,6 +69,7 @@ class Row(NamedTuple):
     measured: float
     unit: str
     note: str = ""
+    by_processor: float | None = None  # the same of processor times
 
     @property
     def holds(self) -> bool:
@@ -78,26 +82,53 @@ class Row(NamedTuple):
         target = "beside" if self.bound is None else f"{sign} {self.bound:g}{self.unit}"
         mark = "" if self.holds else "  MISSED"
         note = f"  ({self.note})" if self.note else ""
+        note += "" if self.by_processor is None else f"  by processor time {self.by_processor:.3g}{self.unit}"
         return f"{self.what:<58} {target:>12} {self.measured:>10.3g}{self.unit}{mark}{note}"
 
 
-def in_turns(calls: dict[str, Call], rounds: int, *, slow: tuple[str, ...] = ()) -> dict[str, list[float]]:
-    """Times of every call in turns, after one call each that warms up; slow ones have a single time."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
+class Times(NamedTuple):
+    """Of the calls of one thing: seconds that passed, and seconds of the processors."""
+
+    passed: list[float]
+    processor: list[float]
+
+
+class Least(NamedTuple):
+    """The least seconds that passed, and the least of the processors."""
+
+    passed: float
+    processor: float
+
+    def over(self, other: "Least") -> tuple[float, float]:
+        """How many times as much it takes, by both."""
+        return self.passed / other.passed, self.processor / other.processor
+
+
+def in_turns(calls: dict[str, Call], rounds: int, *, slow: tuple[str, ...] = ()) -> dict[str, Times]:
+    """Times of every call in turns, after one call each that warms up; slow ones have one time, not warmed up."""
+    times = {name: Times([], []) for name in calls}
     for turn in range(rounds + 1):
         for name, call in calls.items():
             if name in slow and turn > 0:
                 continue
-            started = time.perf_counter()
+            started, before = time.perf_counter(), time.process_time()
             call()
+            passed, processor = time.perf_counter() - started, time.process_time() - before
             if turn > 0 or name in slow:
-                times[name].append(time.perf_counter() - started)
+                times[name].passed.append(passed)
+                times[name].processor.append(processor)
     return times
 
 
-def best(calls: dict[str, Call], rounds: int = 7, *, slow: tuple[str, ...] = ()) -> dict[str, float]:
-    """The least time of every call."""
-    return {name: min(times) for name, times in in_turns(calls, rounds, slow=slow).items()}
+def best(calls: dict[str, Call], rounds: int = 7, *, slow: tuple[str, ...] = ()) -> dict[str, Least]:
+    """The least times of every call."""
+    return {name: Least(*map(min, times)) for name, times in in_turns(calls, rounds, slow=slow).items()}
+
+
+def faster(what: str, bound: float | None, ours: Least, theirs: Least, note: str = "") -> Row:
+    """How many times as fast ours is."""
+    passed, processor = theirs.over(ours)
+    return Row(what, bound, True, passed, "x", note, processor)
 
 
 @contextmanager
@@ -151,11 +182,15 @@ def forward() -> Iterator[Row]:
     calls: dict[str, Call] = {ELU: call_of(attends(ELU, CAUSAL), CAUSAL, LENGTH), "product": lambda: a @ a}
     calls["torch form"] = off(calls[ELU])
     calls["SDPA"] = call_of(sdpa(), CAUSAL, LENGTH)
-    found = best(calls, slow=("SDPA",))
-    yield Row("Elu forward against SDPA", 60, True, found["SDPA"] / found[ELU], "x", f"{found[ELU] * 1e3:.1f} ms")
-    rate, own = 2 * PRODUCT_SIZE**3 / found["product"], operations(LENGTH) / found[ELU]
-    yield Row("Elu forward, share of the sgemm rate", 50, True, 100 * own / rate, " %", f"{own / 1e9:.0f} GF/s")
-    yield Row("Elu forward against the torch form", None, True, found["torch form"] / found[ELU], "x")
+    found = best(calls, 9) | best({"SDPA": calls.pop("SDPA")}, 2)
+    ours, product = found[ELU], found["product"]
+    yield faster("Elu forward against SDPA", 60, ours, found["SDPA"], f"{ours.passed * 1e3:.1f} ms")
+    rate, work = 2 * PRODUCT_SIZE**3, operations(LENGTH)
+    shares = (100 * work / mine / (rate / large) for mine, large in zip(ours, product, strict=True))
+    share, by_processor = shares
+    note = f"{work / ours.passed / 1e9:.0f} GF/s"
+    yield Row("Elu forward, share of the sgemm rate", 50, True, share, " %", note, by_processor)
+    yield faster("Elu forward against the torch form", None, ours, found["torch form"])
 
 
 def backward() -> Iterator[Row]:
@@ -164,8 +199,8 @@ def backward() -> Iterator[Row]:
         calls = {ELU: call_of(attends(ELU, CAUSAL), CAUSAL_BACKWARD, length)}
         calls["SDPA"] = call_of(sdpa(), CAUSAL_BACKWARD, length)
         found = best(calls, 5, slow=("SDPA",))
-        note = f"{found[ELU] * 1e3:.1f} ms"
-        yield Row(f"Elu forward + backward, T = {length}", bound, True, found["SDPA"] / found[ELU], "x", note)
+        note = f"{found[ELU].passed * 1e3:.1f} ms"
+        yield faster(f"Elu forward + backward, T = {length}, against SDPA", bound, found[ELU], found["SDPA"], note)
 
 
 def positive() -> Iterator[Row]:
@@ -174,8 +209,9 @@ def positive() -> Iterator[Row]:
     calls["torch form"] = off(calls[POSITIVE])
     found = best(calls, 5, slow=("SDPA",))
     ours = found[POSITIVE]
-    yield Row(f"{POSITIVE} causal forward against SDPA", 15, True, found["SDPA"] / ours, "x", f"{ours * 1e3:.1f} ms")
-    yield Row(f"{POSITIVE} causal forward against the torch form", 2.5, True, found["torch form"] / ours, "x")
+    note = f"{ours.passed * 1e3:.1f} ms"
+    yield faster(f"{POSITIVE} causal forward against SDPA", 15, ours, found["SDPA"], note)
+    yield faster(f"{POSITIVE} causal forward against the torch form", 2.5, ours, found["torch form"])
 
 
 def performer(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -197,9 +233,11 @@ def both_ways() -> Iterator[Row]:
     calls = {POSITIVE: call_of(attends(POSITIVE, BOTH_WAYS), BOTH_WAYS, LENGTH)}
     calls["formula"] = call_of(performer, BOTH_WAYS, LENGTH)
     found = best(calls, 5)
-    theirs, note = peer(PERFORMER, BOTH_WAYS), "its package"
-    theirs, note = (found["formula"], "its formula in torch") if theirs is None else (theirs, note)
-    yield Row(f"both ways {POSITIVE} against performer-pytorch", 5, True, theirs / found[POSITIVE], "x", note)
+    what = f"both ways {POSITIVE} against performer-pytorch"
+    yield faster(f"{what}'s formula", 5, found[POSITIVE], found["formula"], f"{found[POSITIVE].passed * 1e3:.1f} ms")
+    theirs = peer(PERFORMER, BOTH_WAYS)
+    if theirs is not None:
+        yield Row(what, 5, True, theirs / found[POSITIVE].passed, "x", "its package")
 
 
 def peer(name: str, task: Task) -> float | None:
@@ -221,7 +259,7 @@ def break_even() -> Iterator[Row]:
         q, k, v, _ = inputs(length)
         with torch.inference_mode():
             found = best({ELU: partial(attends(ELU, CAUSAL), q, k, v), "SDPA": partial(sdpa(), q, k, v)}, 200)
-        slower = length if found[ELU] > found["SDPA"] else slower
+        slower = length if found[ELU].passed > found["SDPA"].passed else slower
     even = [length for length in EVEN if length > slower]
     yield Row("break-even with SDPA, T", 128, False, even[0] if even else float("inf"), "")
 
@@ -248,14 +286,13 @@ def decoding() -> Iterator[Row]:
                 cache_k, cache_v = torch.randn(2, batch, HEADS, SHORT + 1, WIDTH)
 
                 calls["cache"] = partial(exact_step, q, k, v, cache_k, cache_v)
-            found = best(calls, 300 if batch == 1 else 20)
+            found = best(calls, 300 if batch == 1 else 40)
             if batch == 1:
-                yield Row("decode step, B = 1, in the op", 15, False, found["op"] * 1e6, " us")
-                yield Row("decode step, B = 1, from Python", 60, False, found["step"] * 1e6, " us")
+                yield Row("decode step, B = 1, in the op", 15, False, found["op"].passed * 1e6, " us")
+                yield Row("decode step, B = 1, from Python", 60, False, found["step"].passed * 1e6, " us")
             else:
-                yield Row(
-                    "decode, B = 64, after 4,096 tokens, against SDPA", 150, True, found["cache"] / found["step"], "x"
-                )
+                ours, what = found["step"], "decode, B = 64, after 4,096 tokens, against SDPA"
+                yield faster(what, 150, ours, found["cache"], f"{ours.passed * 1e3:.2f} ms")
 
 
 def half_precision() -> Iterator[Row]:
@@ -264,14 +301,17 @@ def half_precision() -> Iterator[Row]:
     calls: dict[str, Call] = {"wide": call_of(attends(ELU, CAUSAL), CAUSAL, LENGTH)}
     calls["half"] = partial(outputs, attends(ELU, CAUSAL), *tensors)
     found = best(calls)
-    yield Row("bfloat16 / float32, Elu forward", 1.05, False, found["half"] / found["wide"], "x")
+    passed, processor = found["half"].over(found["wide"])
+    yield Row("bfloat16 / float32, Elu forward", 1.05, False, passed, "x", by_processor=processor)
 
 
 def growth() -> Iterator[Row]:
     """9: linear in T."""
     calls = {length: call_of(attends(ELU, CAUSAL), CAUSAL, length) for length in (SHORT, LONG)}
     found = best({str(length): call for length, call in calls.items()})
-    yield Row(f"growth {SHORT} -> {LONG}", 19, False, found[str(LONG)] / found[str(SHORT)], "x")
+    passed, processor = found[str(LONG)].over(found[str(SHORT)])
+    note = f"{found[str(SHORT)].passed * 1e3:.2f} to {found[str(LONG)].passed * 1e3:.1f} ms"
+    yield Row(f"Elu forward, growth {SHORT} -> {LONG}", 19, False, passed, "x", note, processor)
 
 
 def one_head() -> Iterator[Row]:
@@ -284,8 +324,11 @@ def one_head() -> Iterator[Row]:
             linear_attention(q, k, v, features=Elu(), causal=True)
         torch.set_num_threads(THREADS)
 
-    found = best({str(threads): partial(on, threads) for threads in (1, 2)}, 15)
-    yield Row("one head on two threads against one", 1.5, True, found["1"] / found["2"], "x")
+    found = best({str(threads): partial(on, threads) for threads in (1, 2)}, 30)
+    # Two threads that share the work evenly and wait for nothing would take half of what both took together.
+    bound = THREADS * found["1"].processor / found["2"].processor
+    note = f"{found['1'].passed * 1e3:.2f} ms on one; by processor time: if both cores were free"
+    yield Row("one head on two threads against one", 1.5, True, found["1"].passed / found["2"].passed, "x", note, bound)
 
 
 def busy() -> Iterator[Row]:
@@ -299,7 +342,7 @@ def busy() -> Iterator[Row]:
         for loop in loops:
             loop.kill()
             loop.wait()
-    ratio = median(times["torch form"]) / median(times[ELU])
+    ratio = median(times["torch form"].passed) / median(times[ELU].passed)
     yield Row("with a busy loop on each core, against the torch form", 5, True, ratio, "x", "medians")
 
 
@@ -308,7 +351,10 @@ def peers() -> Iterator[Row]:
     ours = best({ELU: call_of(attends(ELU, CAUSAL), CAUSAL, LENGTH)})[ELU]
     theirs = peer(FAST, CAUSAL)
     if theirs is not None:
-        yield Row("Elu forward against pytorch-fast-transformers", None, True, theirs / ours, "x")
+        yield Row("Elu forward against pytorch-fast-transformers", None, True, theirs / ours.passed, "x")
+    theirs = peer(PERFORMER, CAUSAL)
+    if theirs is not None:
+        yield Row("Elu forward against performer-pytorch, causal", None, True, theirs / ours.passed, "x")
 
     def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         phi_q, phi_k = (torch.nn.functional.elu(x) + 1 for x in (q, k))
@@ -323,7 +369,7 @@ def peers() -> Iterator[Row]:
     try:
         compiled = torch.compile(plain)
         found = best({"compiled": partial(outputs, compiled, *tensors)}, 5)["compiled"]
-        yield Row("Elu forward against torch.compile of the plain form", None, True, found / ours, "x")
+        yield faster("Elu forward against torch.compile of the plain form", None, ours, found)
     except Exception as error:  # a compiler that fails is a note, not the end
         print(f"torch.compile of the plain form was not measured: {type(error).__name__}")
     try:
@@ -332,7 +378,7 @@ def peers() -> Iterator[Row]:
         mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, LENGTH, LENGTH, device="cpu")
         flex: Any = torch.compile(partial(flex_attention, block_mask=mask))
         found = best({"flex": partial(outputs, flex, *tensors)}, 1)["flex"]
-        yield Row("Elu forward against flex_attention, causal softmax", None, True, found / ours, "x")
+        yield faster("Elu forward against flex_attention, causal softmax", None, ours, found)
     except Exception as error:
         print(f"flex_attention was not measured: {type(error).__name__}")
 
@@ -350,6 +396,69 @@ ROWS: tuple[Callable[[], Iterator[Row]], ...] = (
     busy,
     peers,
 )
+
+
+class Profile(NamedTuple):
+    """Where the time of a call goes: in milliseconds, the least of several; faults are of pages of fresh memory."""
+
+    what: str
+    passed: float
+    processor: float
+    system: float  # of the processor time: the operating system finds and clears pages
+    faults: int
+
+
+def profiled(what: str, call: Call, rounds: int) -> Profile:
+    """The call that took the least processor time."""
+    call()
+    least: Profile | None = None
+    for _ in range(rounds):
+        before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+        call()
+        passed, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+        user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+        faults = after.ru_minflt - before.ru_minflt
+        found = Profile(what, passed * 1e3, (user + system) * 1e3, system * 1e3, faults)
+        least = found if least is None or found.processor < least.processor else least
+    assert least is not None
+    return least
+
+
+def profile() -> list[Profile]:
+    """The calls of the table, and the parts of a decode step."""
+    found = [
+        profiled(f"Elu forward, T = {length}", call_of(attends(ELU, CAUSAL), CAUSAL, length), 9)
+        for length in (SHORT, LENGTH, LONG)
+    ]
+    found.append(profiled(f"{POSITIVE} forward, T = {LENGTH}", call_of(attends(POSITIVE, CAUSAL), CAUSAL, LENGTH), 5))
+    backward = call_of(attends(ELU, CAUSAL), CAUSAL_BACKWARD, LENGTH)
+    found.append(profiled(f"Elu forward + backward, T = {LENGTH}", backward, 5))
+    tensors = [x[:, :1] for x in inputs(LENGTH)]
+    for threads in (1, THREADS):
+        torch.set_num_threads(threads)
+        head = partial(outputs, attends(ELU, CAUSAL), *tensors)
+        found.append(profiled(f"Elu forward, one head, T = {LENGTH}, threads: {threads}", head, 15))
+    with torch.inference_mode():
+        for batch in (1, 64):
+            q, k, v = torch.randn(3, batch, HEADS, 1, WIDTH)
+            state = LinearState.empty(Elu(), batch=batch, kv_heads=HEADS, value_dim=WIDTH).prefill(q, k, v)[1]
+            assert state.memory is not None
+            prefix = state.memory.whole
+            calls: dict[str, Call] = {
+                "three new tensors": lambda q=q, k=k, v=v: (ops._outputs(q, v), ops._states(k, v, ops.ELU, WIDTH)),
+                "the kernel, its call and three new tensors": partial(ops.extend, Elu(), q, k, v, None, prefix),
+                "the step, with its checks": partial(state.step, q, k, v),
+            }
+            for name, call in calls.items():
+                repeated = profiled(f"decode step, B = {batch}: {name}", partial(_again, call, 200), 20)
+                numbers = [repeated.passed / 200, repeated.processor / 200, repeated.system / 200]
+                found.append(Profile(repeated.what, *numbers, repeated.faults // 200))
+    return found
+
+
+def _again(call: Call, times: int) -> None:
+    for _ in range(times):
+        call()
 
 
 def table(chosen: list[int]) -> list[Row]:
@@ -372,14 +481,24 @@ def main(
 ) -> None:
     """Measure linear attention against its targets; outputs and gradients are checked first."""
     chosen = [int(number) for number in rows.split(",")] if rows else list(range(1, len(ROWS) + 1))
-    print(f"kernel {library.about()}; load {machine()['load']:.2g}; target beside measured")
+    load = machine()["load"]
+    print(f"kernel {library.about()}; load {load:.2g}; target beside measured")
     try:
         found = table(chosen)
     except ValueError as error:
         print(error)
         raise typer.Exit(1) from error
-    facts = {"machine": machine(), "kernel": library.about(), "rows": [row._asdict() for row in found]}
-    write_json(RESULTS / "attention_table-quick.json", facts)
+    whole = len(chosen) == len(ROWS)
+    parts = profile() if whole else []
+    for part in parts:
+        print(f"{part.what:<76} {part.passed:>9.4g} ms {part.processor:>9.4g} {part.system:>9.4g} {part.faults:>8}")
+    facts = {
+        "machine": machine() | {"load": load},
+        "kernel": library.about(),
+        "rows": [row._asdict() | {"holds": row.holds} for row in found],
+        "profile": [part._asdict() for part in parts],
+    }
+    write_json(RESULTS / ("attention_table.json" if whole else "attention_table-quick.json"), facts)
     raise typer.Exit(0 if all(row.holds for row in found) else 1)
 
 

@@ -75,6 +75,29 @@ def speed_tables(facts: Facts) -> str:
     return "\n\n".join([*parts, "Measured: " + "; ".join(facts["versions"]) + ".", *_notes(facts)])
 
 
+def target_tables(facts: Facts) -> str:
+    """Targets of the compiled kernel beside what was measured, and where the time goes."""
+    rows = []
+    for row in facts["rows"]:
+        sign = ">=" if row["at_least"] else "<="
+        target = "" if row["bound"] is None else f"{sign} {row['bound']:g}{row['unit']}"
+        by_processor = "" if row["by_processor"] is None else f"{row['by_processor']:.3g}{row['unit']}"
+        verdict = "" if row["bound"] is None else "met" if row["holds"] else "**missed**"
+        rows.append([row["what"], target, f"{row['measured']:.3g}{row['unit']}", by_processor, row["note"], verdict])
+    parts = [
+        f"{_where(facts)} Kernel: {facts['kernel']}. Load when it began: {facts['machine']['load']:.2g}.",
+        _table(["what", "target", "measured", "by processor time", "", "verdict"], rows),
+    ]
+    if facts["profile"]:
+        fields = ("passed", "processor", "system")
+        profile = [
+            [part["what"], *(f"{part[name]:.3g}" for name in fields), str(part["faults"])] for part in facts["profile"]
+        ]
+        heading = ["call", "ms", "ms of processors", "of these in the system", "page faults"]
+        parts += ["**Where the time goes**: the call that took the least processor time", _table(heading, profile)]
+    return "\n\n".join(parts)
+
+
 def limits_tables(facts: Facts) -> str:
     """Floors beside what is promised, arrangements by hand, a profile."""
     rate, work = facts["rate"], facts["work"]
@@ -327,6 +350,7 @@ def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 REGIONS: dict[str, Callable[[Facts], str]] = {
     "attention_error": error_tables,
+    "attention_table": target_tables,
     "attention_speed": speed_tables,
     "attention_limits": limits_tables,
 }

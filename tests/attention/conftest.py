@@ -34,12 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _form_of(item: pytest.Item) -> str | None:
-    return getattr(item, "callspec", None) and item.callspec.params.get("both_forms")  # ty: ignore[unresolved-attribute]
+    return getattr(item, "callspec", None) and item.callspec.params.get("both_forms")  # ty: ignore[missing-attribute]
 
 
 def _covered(item: pytest.Item) -> bool:
     """True unless the kernel leaves the case to torch: other maps, other structure, exact attention, float64."""
-    given = item.callspec.params  # ty: ignore[unresolved-attribute]
+    given = item.callspec.params  # ty: ignore[missing-attribute]
     if given.get("dtype") == torch.float64 or given.get("kind") in ("prefix", "block", "large block"):
         return False
     if "attend" in given:

@@ -16,6 +16,11 @@ def demand(holds: bool | None, note: str = "") -> dict[str, object]:
     return {"promise": "a", "holds": holds, "note": note, **numbers}
 
 
+def target(what: str, bound: float | None, measured: float, unit: str, *, holds: bool) -> dict[str, object]:
+    numbers = {"bound": bound, "at_least": True, "measured": measured, "unit": unit, "by_processor": None}
+    return {"what": what, "holds": holds, "note": "", **numbers}
+
+
 MACHINE = {"cpu": "C", "cores": 2, "threads": 2, "torch": "2", "python": "3", "date": "d"}
 TIME = {"form": "Elu", "length": 128, "best_seconds": 0.0012345, "median_seconds": 0.2, "runs": 3}
 SPEED = {
@@ -112,6 +117,23 @@ LIMITS_LINES = [
     "| bmm | 25.0% |",
     "Note: it rained",
 ]
+TABLE = {
+    "machine": MACHINE | {"load": 1.25},
+    "kernel": "in use",
+    "rows": [
+        target("a", 60, 61.25, "x", holds=True) | {"note": "5 ms", "by_processor": 70.1},
+        target("b", 15, 16.0, " us", holds=False) | {"at_least": False},
+        target("c", None, 2.0, "x", holds=True),
+    ],
+    "profile": [{"what": "a step", "passed": 0.0123, "processor": 0.02, "system": 0.0, "faults": 7}],
+}
+TABLE_LINES = [
+    "C, 2 cores, 2 threads, torch 2, Python 3, d. Kernel: in use. Load when it began: 1.2.",
+    "| a | >= 60x | 61.2x | 70.1x | 5 ms | met |",
+    "| b | <= 15 us | 16 us |  |  | **missed** |",
+    "| c |  | 2x |  |  |  |",
+    "| a step | 0.0123 | 0.02 | 0 | 7 |",
+]
 ERROR_LINES = [
     "| map \\ F | 16 | 32 |",
     "| mean of V | 0.5 | 0.5 |",
@@ -127,6 +149,7 @@ ERROR_LINES = [
         ("attention_speed", SPEED, SPEED_LINES),
         ("attention_error", ERROR, ERROR_LINES),
         ("attention_limits", LIMITS, LIMITS_LINES),
+        ("attention_table", TABLE, TABLE_LINES),
     ],
 )
 def test_results_are_rendered(name: str, facts: dict[str, object], lines: list[str], tmp_path: Path) -> None:
