@@ -56,6 +56,7 @@ from likewise.attention import Elu, LinearState, linear_attention
 from likewise.attention.native import library, ops
 
 LENGTH, SHORT, LONG = 16384, 4096, 65536
+REPEATED = 50  # decode steps, each of which is too short for the clock of the system
 EVEN = (32, 64, 96, 128, 192, 256)
 Call = Callable[[], object]
 
@@ -450,9 +451,9 @@ def profile() -> list[Profile]:
                 "the step, with its checks": partial(state.step, q, k, v),
             }
             for name, call in calls.items():
-                repeated = profiled(f"decode step, B = {batch}: {name}", partial(_again, call, 200), 20)
-                numbers = [repeated.passed / 200, repeated.processor / 200, repeated.system / 200]
-                found.append(Profile(repeated.what, *numbers, repeated.faults // 200))
+                repeated = profiled(f"decode step, B = {batch}: {name}", partial(_again, call, REPEATED), 10)
+                numbers = [seconds / REPEATED for seconds in repeated[1:4]]
+                found.append(Profile(repeated.what, *numbers, repeated.faults // REPEATED))
     return found
 
 
