@@ -27,7 +27,7 @@ from likewise import cli
 from likewise.claims import checking
 from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
-from likewise.mcp import FORMAT, TOKEN, answer, serve, server, while_connected
+from likewise.mcp import DOCUMENTS, FORMAT, TOKEN, answer, serve, server, while_connected
 from tests.house import guards
 
 TRUE = "given: q, k in R^D\nassert: dot(q, k) == dot(k, q)"
@@ -256,14 +256,14 @@ def test_a_claim_does_not_wait_for_a_document(monkeypatch: pytest.MonkeyPatch) -
             released.set()
 
         async with mcp.Client(server(), read_timeout_seconds=60) as client, anyio.create_task_group() as tasks:
-            for _ in range(3):
+            for _ in range(DOCUMENTS):
                 tasks.start_soon(partial(ask, client, "check_document", markdown=DOCUMENT))
             await anyio.sleep(0.5)
             tasks.start_soon(partial(ask, client, "check_claim", text="assert: 1 == 1"))
         return order
 
     monkeypatch.setattr(checking, "check_document", check_document)
-    assert anyio.run(go) == ["check_claim", *["check_document"] * 3]
+    assert anyio.run(go) == ["check_claim", *["check_document"] * DOCUMENTS]
 
 
 def test_a_check_ends_when_its_client_goes() -> None:
