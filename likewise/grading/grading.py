@@ -250,6 +250,10 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
         units = [unit for text in texts if (unit := _united(text)) is not None]
         if len(units) == 2 and compared(units[0], units[1], world).verdict == "equal":  # 36 km/h and 10 m/s
             return EQUAL
+        if len(units) == 1:  # 120 beside 120 km/h
+            place = 0 if _united(texts[1]) is not None else 1
+            if compared(trees[place][0], units[0].parts[0], world).verdict == "equal":
+                return depends(f"if the number is in {units[0].text}")
         if (scaled := _scaled(texts)) and compared(scaled[0], scaled[1], world).verdict == "equal":
             return depends("if k, M and B stand for thousand, million and billion")
     if len({outcome.verdict for outcome in outcomes}) > 1:

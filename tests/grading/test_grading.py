@@ -464,3 +464,10 @@ print(os.waitpid(child, 0)[1])
 def test_import_needs_no_torch_and_no_parser_of_sympy():
     code = "import sys, likewise.grading; print([name for name in ('torch', 'sympy', 'z3') if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize("answer", ["120", r"\boxed{120} km/h", r"\boxed{120}\text{ km/h}"])
+def test_a_number_beside_a_typed_unit_depends_on_the_unit(answer: str) -> None:
+    assert grade(answer, "120 km/h").verdict == "depends"
+    assert grade("120 km/h", answer).verdict == "depends"
+    assert grade(answer.replace("120", "130"), "120 km/h").verdict == "different"
