@@ -21,7 +21,7 @@ from likewise.claims.stated import Stated
 from likewise.claims.verdict import SCHEMA, Undecided, Verdict
 from likewise.progress import Progress, silent
 from likewise.reading.code import Found, einsums
-from likewise.reading.corrections import Correction
+from likewise.reading.corrections import Correction, with_roles
 from likewise.reading.expressions import Node, value
 from likewise.reading.findings import Part, Statement, parts_of, related
 from likewise.reading.links import CONDITION, DEFINED, EQUATION, Reading, costed, defines, readings
@@ -102,8 +102,7 @@ def read_answer(
     heard = [each for each in found if spoken[each.turn].speaker != "annotator"]
     said, unread = statements(heard)
     called = heads(said)
-    roles = {each.line: each.role for each in corrections if each.role}
-    said = [replace(parsed(each, called), **_corrected(each, roles)) for each in said]
+    said = with_roles([parsed(each, called) for each in said], corrections)
     scope = scope_of(said, called, corrections, conventions(text, spoken))
     scope.lines, scope.turns = tuple(text.split("\n")), spoken
     made = [_statement(each, scope, said, spoken) for each in said]
@@ -262,12 +261,6 @@ def _coded(found: Found, turns: tuple[Turn, ...]) -> Statement:
     return Statement(
         found.line, found.column, found.source, "assertion", speaker, found.claim, shown, readings=(reading,)
     )
-
-
-def _corrected(said: Said, roles: dict[int, str]) -> dict[str, Any]:
-    """The role that a person gives the statements of a line."""
-    role = roles.get(said.formula.line)
-    return {"role": role, "defining": role == "definition"} if role else {}
 
 
 def _printed(claim: str) -> str:

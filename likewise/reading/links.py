@@ -107,7 +107,8 @@ def _reading(said: Said, scope: Scope, place: int, relation: str, left: Node | U
     assert isinstance(right, Node)
     if uses_rows(right) or uses_rows(left) or _of_rows(said, scope, left, right):
         return _rowed(said, scope, place, relation, left, right)
-    if place == 0 and (defines(said, scope) or _defined_here(said, scope)):
+    by_hand = said.role == "definition" and said.read_as
+    if place == 0 and (by_hand or defines(said, scope) or _defined_here(said, scope)):
         raise Unread(DEFINED)
     if said.modulus or relation == "equiv":
         return _congruence(said, place, left, right)

@@ -62,6 +62,7 @@ class Condition:
     role: str = ""
     lasting: bool = False  # "assume ..": it holds from there on, not in its sentence alone
     opens: bool = False  # "With .. we get": its sentence begins with it
+    withdrawn: bool = False  # a person says that it is none: nothing is refuted that holds under it
     relations: tuple[str, ...] = ()
     nodes: tuple[Node, ...] = ()  # nothing if it could not be read
     implied: bool = False  # a definition only because the name is new
@@ -350,6 +351,8 @@ def _bind(each: Said, scope: Scope) -> None:
             _bind_law(_last_names(each.formula.before), each.sides[0], place, scope)
         return
     if each.role == "question":
+        if each.withdrawn:
+            _condition(each, place, scope)
         return
     relation = each.relations[0]
     if relation == "in":
@@ -489,7 +492,8 @@ def _sets(each: Said) -> bool:
 
 
 def _condition(each: Said, place: tuple[int, int, int, int, int], scope: Scope) -> None:
-    if each.role not in ("condition", "definition", "requirement") and each.relations[0] not in (
+    stays = each.withdrawn or each.role in ("condition", "definition", "requirement")
+    if not stays and each.relations[0] not in (
         "sim",
         "ll",
         "gg",
@@ -506,8 +510,9 @@ def _condition(each: Said, place: tuple[int, int, int, int, int], scope: Scope) 
     found = set().union(*map(whole_names, nodes)) if whole else each.names | _letters(each.sides)
     names = frozenset(found - ELEMENTARY.keys())
     before = each.formula.before
-    told = (each.formula.sentence, each.role, bool(LASTING.search(before)), bool(OPENING.match(before)), each.relations)
-    scope.conditions.append(Condition(names, *place, *told, nodes if len(nodes) == len(each.nodes) else ()))
+    told = (each.formula.sentence, each.role, bool(LASTING.search(before)), bool(OPENING.match(before)))
+    read = nodes if len(nodes) == len(each.nodes) else ()
+    scope.conditions.append(Condition(names, *place, *told, each.withdrawn, each.relations, read))
 
 
 def _first_heads(said: Sequence[Said], scope: Scope) -> None:
@@ -548,7 +553,7 @@ def _first_heads(said: Sequence[Said], scope: Scope) -> None:
             and not second.closed
         ):
             names = frozenset((whole_names(first) | whole_names(second)) - ELEMENTARY.keys())
-            told = (each.formula.sentence, "definition", False, False, each.relations[:1])
+            told = (each.formula.sentence, "definition", False, False, False, each.relations[:1])
             scope.conditions.append(Condition(names, *place, *told, (first, second), implied=True))
     scope.conditions.sort(key=lambda each: each.number)
 

@@ -72,7 +72,13 @@ class Said:
     defining: bool = False
     hedged: str = ""  # words in the formula that limit it: "if ..", "or .."
     continued: bool = False  # its first side is the last side of the statement before
+    read_as: str = ""  # the role that the text gives, where a person gives one
     nodes: tuple[Node | Unread, ...] = field(default=(), compare=False)
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether the text has it as a condition, and a person says that it is none."""
+        return self.read_as == "condition" and self.role in ("assertion", "hypothesis", "question")
 
     @property
     def names(self) -> set[str]:

@@ -567,7 +567,7 @@ class Writer:
         for condition in self.scope.visible(self.at):
             if condition.relation != "==" or condition.sides is None or name not in condition.names:
                 continue
-            if condition.number == self.at.number or (role and condition.role != role):
+            if condition.number == self.at.number or condition.withdrawn or (role and condition.role != role):
                 continue  # it does not rest on itself
             if condition.implied and (not self.implied or condition.section != self.at.formula.section):
                 continue

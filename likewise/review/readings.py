@@ -13,7 +13,7 @@ from likewise.reading.corrections import Correction, corrections
 from likewise.review.marks import alone
 
 FILE, TEXT = 200_000, 80  # characters of a file and of a field
-Key = tuple[str, int | str]  # role or program and its line, or type and its name
+Key = tuple[str, int | str, int]  # role or program and its line, or type and its name; the column of a role, or 0
 
 
 def readings_beside(answer: Path) -> Path:
@@ -39,20 +39,22 @@ class ReadingFile:
     def put(self, entry: dict[str, Any]) -> None:
         """Write one entry in place of another about the same line or name; one without a value takes that away.
 
-        entry: `{line, role}`, `{line, program}` or `{name, type}`.
+        entry: `{line, role}`, `{line, column, role}`, `{line, program}` or `{name, type}`.
         """
         kind = next((kind for kind in ("role", "program", "type") if kind in entry), "")
         place = "name" if kind == "type" else "line"
-        whole = set(entry) == {kind, place}
+        column = ["column"] if kind == "role" and "column" in entry else []
+        whole = set(entry) == {kind, place, *column}
         require(whole, "readings", "correction", "be a line with role or program, or a name with type", entry)
-        plain = {name: entry[name] if name == "line" else str(entry[name]).strip() for name in (place, kind)}
+        named = (place, *column, kind)
+        plain = {name: entry[name] if name in ("line", "column") else str(entry[name]).strip() for name in named}
         short = all(len(str(value)) <= TEXT and str(value).isprintable() for value in plain.values())
         require(short, "readings", "correction", f"have values of at most {TEXT} characters", str(plain)[:TEXT])
         given = bool(plain[kind])
         if given:
             _parsed(_line(plain), "the correction")
         with alone(self.path, self._lock):
-            text = _without(self._text(), (kind, plain[place]))
+            text = _without(self._text(), (kind, plain[place], entry.get("column", 0)))
             text += _line(plain) if given else ""
             _parsed(text, str(self.path))
             write_whole(self.path, text or "[]\n")
@@ -90,8 +92,9 @@ def _line(entry: dict[str, Any]) -> str:
 def _keys(entry: Any) -> set[Key]:
     if not isinstance(entry, dict):
         return set()
-    keys: set[Key] = {(kind, entry.get("line", 0)) for kind in ("role", "program") if kind in entry}
-    return keys | ({("type", str(entry.get("name", "")))} if "type" in entry else set())
+    keys: set[Key] = {("role", entry.get("line", 0), entry.get("column", 0))} if "role" in entry else set()
+    keys |= {("program", entry.get("line", 0), 0)} if "program" in entry else set()
+    return keys | ({("type", str(entry.get("name", "")), 0)} if "type" in entry else set())
 
 
 def _without(text: str, key: Key) -> str:
@@ -112,7 +115,8 @@ def _without(text: str, key: Key) -> str:
         return left
     pruned = []
     for entry in found:  # an entry of several lines, or about several things: the list is written anew
-        rest = {name: value for name, value in entry.items() if not (key in _keys(entry) and name == key[0])}
+        gone = {key[0], "column"} if key[0] == "role" else {key[0]}
+        rest = {name: value for name, value in entry.items() if not (key in _keys(entry) and name in gone)}
         if _keys(rest):
             pruned.append(rest)
     return "".join(map(_line, pruned))

@@ -192,7 +192,10 @@ def _correction(each: Correction) -> tuple[str, dict[str, Any]]:
         return f"{each.name} is in R{'^' + shape if shape else ''}", {"name": each.name, "type": ""}
     if each.program:
         return f"line {each.line} is about {each.program}", {"line": each.line, "program": ""}
-    return f"line {each.line} is a {each.role}", {"line": each.line, "role": ""}
+    article = "an" if each.role[:1] in "a" else "a"
+    place: dict[str, Any] = {"line": each.line, **({"column": each.column} if each.column else {})}
+    where = f"line {each.line}, column {each.column}," if each.column else f"line {each.line}"
+    return f"{where} is {article} {each.role}", {**place, "role": ""}
 
 
 def _rows(

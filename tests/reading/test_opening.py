@@ -104,6 +104,44 @@ def test_a_correction_changes_the_role_of_a_line() -> None:
     assert [each.verdict for each in found] == [None, "refuted"]
 
 
+UNDER_CONDITIONS = [
+    "Let $x \\in \\mathbb{R}$.\n\nFor $x > 0$ we have $\\sqrt{x^2} = x$.",
+    "Let $q, k \\in \\mathbb{R}^D$.\n\nIf $\\|q\\| = 1$ and $\\|k\\| = 1$ then $\\|q - k\\|^2 = 2 - 2 q^T k$.",
+]
+
+
+@pytest.mark.parametrize("role", ["assertion", "definition", "requirement"])
+@pytest.mark.parametrize("text", UNDER_CONDITIONS)
+def test_a_role_for_a_line_leaves_its_conditions(text: str, role: str) -> None:
+    found = check_answer(text, corrections=corrections(f"- {{line: 3, role: {role}}}")).statements
+    assert {each.role for each in found[1:-1]} == {"condition"}
+    assert found[-1].role == role
+    assert all(each.verdict != "refuted" for each in found)
+    assert role == "definition" or found[-1].verdict == "holds"
+
+
+@pytest.mark.parametrize("role", ["assertion", "hypothesis", "question"])
+@pytest.mark.parametrize("text", UNDER_CONDITIONS)
+def test_nothing_is_refuted_because_a_person_says_that_a_condition_is_none(text: str, role: str) -> None:
+    column = next(each.column for each in read_answer(text).statements if each.role == "condition")
+    found = check_answer(text, corrections=corrections(f"- {{line: 3, column: {column}, role: {role}}}")).statements
+    assert [each.role for each in found if (each.line, each.column) == (3, column)] == [role]
+    assert found[-1].verdict == "inconclusive"
+    assert "conditions that may be meant" in found[-1].detail
+
+
+def test_a_role_for_a_column_is_for_that_formula() -> None:
+    text = "Let $a, b \\in \\mathbb{R}$.\n\nHere $b = a + 1$ and $b^2 = a^2 + 2a + 1$, and $b = 2$."
+    column = read_answer(text).statements[1].column
+    for where in (f"column: {column}, ", ""):  # for the line, too, only what can define something is a definition
+        marks = corrections(f"- {{line: 3, {where}role: definition}}\n")
+        found = check_answer(text.replace(", and $b = 2$", ""), corrections=marks).statements[1:]
+        assert [(each.role, each.verdict) for each in found] == [("definition", None), ("assertion", "holds")]
+    both = f"- {{line: 3, column: {column}, role: question}}\n- {{line: 3, role: hypothesis}}"
+    found = check_answer(text, corrections=corrections(both)).statements[1:]
+    assert [each.role for each in found] == ["question", "hypothesis", "hypothesis"]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -112,6 +150,8 @@ def test_a_correction_changes_the_role_of_a_line() -> None:
         ("- {line: 1, role: joke}", "be one of"),
         ("- {names: x}", "have the fields"),
         ("- {name: x, type: Q}", "be R, R"),
+        ("- {line: 1, column: -1, role: question}", "be a column"),
+        ("- {line: 1, column: 2, program: x}", "be a column"),
     ],
 )
 def test_a_wrong_correction_says_what_it_must_be(text: str, why: str) -> None:

@@ -233,7 +233,8 @@ def test_a_reading_is_corrected_in_place_and_other_tabs_follow(browser: Any, tmp
         assert first.shown("#s1 .chip") == "hypothesis"
         assert first.shown('[data-mark-of="1:5"]') == "✗ wrong"
         assert first.shown("#place").startswith("Line 1, statement")  # where it was before
-        assert readings.read_text() == "- {line: 1, role: hypothesis}\n"
+        assert readings.read_text() == "- {line: 1, column: 5, role: hypothesis}\n"
+        assert "line 1, column 5, is a hypothesis" in first.shown("#readings")
         second.page.wait_for_selector('#page[data-version="1"]')
         second.press("c")
         second.page.fill("#correct-name", "<img src=x onerror=alert(1)>")

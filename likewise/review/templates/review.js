@@ -90,7 +90,7 @@
     const passage = target.dataset.column === "0";
     const said = passage ? wordsOf(target.querySelector(".said")) : target.dataset.said;
     byId("place").textContent = `Line ${target.dataset.line}, ${passage ? "passage" : "statement"}: ${said.trim().replace(/\s+/g, " ").slice(0, 160)}`;
-    if (byId("correct-line")) byId("correct-line").textContent = `Every formula of line ${target.dataset.line} is a`;
+    if (byId("correct-line")) byId("correct-line").textContent = passage ? `What line ${target.dataset.line} says is a` : `This formula, line ${target.dataset.line}, is a`;
     fill();
   }
 
@@ -192,7 +192,10 @@
   const writing = () => Boolean(document.activeElement.closest("textarea, select, input"));
 
   // The page anew, in the same place, after something was read again.
+  let leaving = false;  // what is asked until the page is gone must not replace the words that the next one shows
   function again(words) {
+    if (leaving) return;
+    leaving = true;
     const place = { words, key: current && current.dataset.key, top: scrollY, open: [...document.querySelectorAll(".finding details[open]")].map((each) => each.parentElement.dataset.key) };
     try { sessionStorage.setItem(store, JSON.stringify(place)); } catch { /* then it opens at its top */ }
     location.reload();
@@ -234,7 +237,8 @@
     const line = current ? Number(current.dataset.line) : 0;
     const [role, name, type, program] = ["role", "name", "type", "program"].map((each) => byId(`correct-${each}`));
     const found = [];
-    if (line && role.dataset.touched) found.push({ line, role: role.value });
+    const column = current ? Number(current.dataset.column) : 0;  // 0: a passage is chosen, and the role is for its line
+    if (line && role.dataset.touched) found.push({ line, ...(column ? { column } : {}), role: role.value });
     if (name.value.trim() && type.value.trim()) found.push({ name: name.value.trim(), type: type.value.trim() });
     if (line && program.value.trim()) found.push({ line, program: program.value.trim() });
     return found;
