@@ -73,7 +73,7 @@ def test_several_claims_of_a_formula_are_repeated_by_one_command() -> None:
 
 
 def test_what_is_understood_and_not_checked_is_told_apart_from_what_is_not_read() -> None:
-    made = review("Then $a = b$.\n\nLet $q \\in \\mathbb{R}^D$.\n\nSo $x = \\oint y$.\n", name="a.md")
+    made = review("Then $a + b = c + 1$.\n\nLet $q \\in \\mathbb{R}^D$.\n\nSo $x = \\oint y$.\n", name="a.md")
     told = [(each.status.label, each.reason, each.note) for each in made.statements]
     assert told[0] == ("not checked", "", "an equation between names that nothing binds")
     assert told[1] == ("declaration", "", "")
