@@ -672,8 +672,7 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
         f"{name} was said to be something in line {each.formula.line}"
         for name in sorted(draft.inferred)
         for each in scope.heads.get(name, ())[:1]
-        if each.number < said.number
-        and (each.formula.turn, each.formula.chapter) == (said.formula.turn, said.formula.chapter)
+        if each.number < said.number and each.formula.turn == said.formula.turn  # in an earlier chapter, too
     ]
     reasons += [
         f"{name} is the unknown of an equation"
