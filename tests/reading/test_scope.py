@@ -52,8 +52,8 @@ def test_a_condition_of_the_sentence_is_assumed_and_one_of_another_sentence_only
 
 def test_a_vector_that_an_earlier_chapter_defined_is_not_any_vector() -> None:
     text = (
-        "### Setup\n\nLet $x \\in \\mathbb{R}^d$ and let $\\mu$, $\\sigma > 0$ be the mean and deviation of its entries. "
-        "The result has entries\n\n$$\\hat{x}_i = \\frac{x_i - \\mu}{\\sigma}.$$\n\n### Length\n\n"
+        "### Setup\n\nLet $x \\in \\mathbb{R}^d$ and let $\\mu$, $\\sigma > 0$ be the mean and deviation of its "
+        "entries. The result has entries\n\n$$\\hat{x}_i = \\frac{x_i - \\mu}{\\sigma}.$$\n\n### Length\n\n"
         "so $\\|\\hat{x}\\| = \\sqrt{d}$.\n"
     )
     assert check_answer(text).statements[-1].verdict != "refuted"
