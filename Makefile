@@ -38,10 +38,10 @@ quick: check
 test: check
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-# The tests marked full, and every property with more examples. Engines that a gallery can be kept in are installed when
-# this is first asked for; where that fails their tests are skipped and say so.
+# The tests marked full, and every property with more examples. Engines that a gallery can be kept in and two pretrained
+# models are installed when this is first asked for; where that fails their tests are skipped and say so.
 test-full: $(READY) $(KERNEL)
-	@$(BIN)/python tools/engines.py
+	@$(BIN)/python tools/full_tests.py
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --full -m "full or hypothesis"
 
 check: $(READY) $(KERNEL)
