@@ -4,7 +4,7 @@ Apart from `answers`, which reads and checks: here verdicts of the whole text ar
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -13,9 +13,15 @@ from likewise.claims.verdict import Verdict, VerdictName
 from likewise.reading.links import Reading
 from likewise.reading.segments import Turn
 
-LABEL = re.compile(
-    r"\s*(?:#{1,6}\s*)?(?:[-*]\s+)?\**(?:Part\s+|Question\s+)?\(([a-z])\)(?:\([ivx]+\))?\**[\s:.)*]*(.*)$"
+LABEL = re.compile(  # at the beginning of a line: "(a)", "a)", "Part (a)", "Part a:"
+    r"\s*(?:#{1,6}\s*)?(?:[-*]\s+)?\**(?:(?:Part|Question)\s+(?=[a-z](?:[:.*]|\s*$)|\())?"
+    r"(?:(?<=\s)(?P<plain>[a-z])(?![\w)])|\(?(?P<letter>[a-z])\))(?:\([ivx]+\))?\**[\s:.)*]*"
 )
+INLINE = re.compile(
+    r"(?<![\w(\\$])\((?P<letter>[a-z])\)(?:\([ivx]+\))?\**(?=\s)"
+)  # within a line, after a space or a sign
+OPENS = re.compile(r"(?:^|[.!?:;,])[\s*_\"]*$")  # before a part that is answered within a line: a sentence ended
+ASKED_WORDS = 2  # words after an inline label that ask something: "(a) and (b)" only mentions them
 SAID = ("assertion", "definition")
 WORDS = re.compile(r"\w+")
 
@@ -131,28 +137,50 @@ def parts_of(text: str, turns: Sequence[Turn]) -> tuple[Part, ...]:
     >>> spoken = (Turn("user", 1, 2), Turn("assistant", 3, 4))
     >>> parts_of("(a) Why?\n(b) How?\n(a) Because it holds.\n(b)", spoken)
     (Part(label='a', asked=1, answered=3), Part(label='b', asked=2, answered=0))
+    >>> parts_of("Say that (a) it grows, (b) it ends.\n(a) Yes.", (Turn("user", 1, 1), Turn("assistant", 2, 2)))
+    (Part(label='a', asked=1, answered=2), Part(label='b', asked=1, answered=0))
     """
     lines = text.split("\n")
     asked: dict[str, int] = {}
     answered: dict[str, int] = {}
     named: dict[str, int] = {}
     for turn in turns:
-        labels = [
-            (number, match)
-            for number in range(turn.first, min(turn.last, len(lines)) + 1)
-            if (match := LABEL.match(lines[number - 1]))
-        ]
-        for place, (number, match) in enumerate(labels):
+        labels = list(_labels(lines, turn, inline=turn.speaker == "user"))
+        for place, (number, letter, end) in enumerate(labels):
             if turn.speaker == "user":
-                asked.setdefault(match[1], number)
+                asked.setdefault(letter, number)
                 continue
-            named.setdefault(match[1], number)
+            named.setdefault(letter, number)
             last = labels[place + 1][0] - 1 if place + 1 < len(labels) else turn.last
-            said = match[2] + " " + " ".join(lines[number:last])
+            said = lines[number - 1][end:] + " " + " ".join(lines[number:last])
             if WORDS.search(said):
-                answered.setdefault(match[1], number)
+                answered.setdefault(letter, number)
+        if turn.speaker != "user":
+            for number in range(turn.first, min(turn.last, len(lines)) + 1):
+                for found in INLINE.finditer(lines[number - 1]):
+                    opens = OPENS.search(lines[number - 1][: found.start()])
+                    if found["letter"] in asked and opens and WORDS.search(lines[number - 1][found.end() :]):
+                        answered.setdefault(found["letter"], number)
     wanted = asked or named
     letters = sorted(wanted)
     if len(letters) < 2 or letters != [chr(ord("a") + place) for place in range(len(letters))]:
         return ()
     return tuple(Part(letter, asked.get(letter, 0), answered.get(letter, 0)) for letter in letters)
+
+
+def _labels(lines: Sequence[str], turn: Turn, *, inline: bool) -> Iterator[tuple[int, str, int]]:
+    """Line, letter and end of each label of a turn; inline ones only if they go on from the letter before."""
+    before = ""
+    for number in range(turn.first, min(turn.last, len(lines)) + 1):
+        line = lines[number - 1]
+        start = LABEL.match(line)
+        if start:
+            before = start["letter"] or start["plain"]
+            yield number, before, start.end()
+        found = list(INLINE.finditer(line)) if inline else []
+        ends = [*(each.start() for each in found[1:]), len(line)]
+        for each, end in zip(found, ends, strict=False):
+            follows = ord(each["letter"]) == (ord(before) + 1 if before else ord("a"))
+            if follows and len(WORDS.findall(line[each.end() : end])) >= ASKED_WORDS:
+                before = each["letter"]
+                yield number, before, each.end()

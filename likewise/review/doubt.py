@@ -37,6 +37,8 @@ LONGEST = 100  # words of a doubt; a longer turn is a question of its own
 SIMILAR, SAME_LEFT = 0.8, 0.5  # equal tokens from which two formulas are one attempt; fewer if the left sides agree
 TOKEN = re.compile(r"\\?[A-Za-z]+|\d+(?:\.\d+)?|\S")
 RELATION = re.compile(r"=|<|>|\\(?:leq?|geq?|approx|neq?|sim|in|to|equiv|propto)\b|:=")
+SHARED = 0.4  # common words of two passages that are set side by side
+PASSAGES = 200  # passages of one change that are aligned
 COMPARED = 400  # statements of a reply that are compared with those of another
 
 
@@ -177,11 +179,38 @@ def _passages(before: Sequence[Row], after: Sequence[Row]) -> tuple[int, list[tu
     for kind, a, b, c, d in difflib.SequenceMatcher(None, *sources, autojunk=False).get_opcodes():
         if kind == "equal":
             same += b - a
-        for place in range(max(b - a, d - c) if kind != "equal" else 0):
-            old = before[a + place] if a + place < b else None
-            new = after[c + place] if c + place < d else None
-            found.append((old, new))
+        if kind != "equal":
+            found += _aligned(before[a:b], after[c:d])
     return same, found
+
+
+def _aligned(before: Sequence[Row], after: Sequence[Row]) -> list[tuple[Row | None, Row | None]]:
+    """Passages in order, those side by side that share most words; the others stand alone."""
+    words = [[Counter(TOKEN.findall(row.source)) for row in rows[:PASSAGES]] for rows in (before, after)]
+    best = [[0.0] * (len(words[1]) + 1) for _ in range(len(words[0]) + 1)]  # of what is left from here on
+    alike = [[_alike(old, new) for new in words[1]] for old in words[0]]
+    for i, j in itertools.product(reversed(range(len(words[0]))), reversed(range(len(words[1])))):
+        best[i][j] = max(best[i + 1][j], best[i][j + 1], best[i + 1][j + 1] + alike[i][j])
+    found: list[tuple[Row | None, Row | None]] = []
+    i = j = 0
+    while i < len(words[0]) and j < len(words[1]):
+        if alike[i][j] and best[i][j] == best[i + 1][j + 1] + alike[i][j]:
+            found.append((before[i], after[j]))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            found.append((before[i], None))
+            i += 1
+        else:
+            found.append((None, after[j]))
+            j += 1
+    return [*found, *((row, None) for row in before[i:]), *((None, row) for row in after[j:])]
+
+
+def _alike(before: Counter[str], after: Counter[str]) -> float:
+    """The share of common words, or 0 if it is small."""
+    total = before.total() + after.total()
+    share = 2 * (before & after).total() / total if total else 0.0
+    return share if share >= SHARED else 0.0
 
 
 def _squeezed(statement: Statement) -> str:

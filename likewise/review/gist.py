@@ -13,7 +13,7 @@ VALUES = rf"(?:{NUMBER}|\((?:{NUMBER},? ?)+\))"
 COMPARED = re.compile(
     rf"^(?:(?P<point>[^:;]*): )?(?:[^;]*? = )?(?P<left>{VALUES}) (?P<sign>!=|==|[<>]=?)"
     rf" (?:[^;]*? = )?(?P<right>{VALUES})"
-    r"(?: within (?P<within>[^;,]*))?(?:, (?P<how>by [^;]*))?(?:;|$)"
+    r"(?: within (?P<within>[^;,(]*?))?(?:, (?P<how>by [^;(]*?))?(?: \((?P<where>needed in line \d+)\))?(?:;|$)"
 )
 SAID = {"<=": ">", "<": ">=", ">": "<=", ">=": "<", "==": "!="}  # by what was found instead
 ESCAPES = re.compile(r"^(?P<term>.+?)(?P<bound> of the bound)? escapes along (?P<ray>.+?) \(ratio ~ (?P<rate>.+?)\)")
@@ -59,7 +59,8 @@ def _words(detail: str, first: str) -> str:
         where = f"{point}: " if point else ""
         left, right = (re.sub(r",(?=\S)", ", ", found[side]) for side in ("left", "right"))
         how = f", {found['how']}" if found["how"] else ""
-        return f"{where}left {left}, right {right}{within}{how}{said}."
+        needed = f" ({found['where']})" if found["where"] else ""
+        return f"{where}left {left}, right {right}{within}{how}{said}{needed}."
     if found := ESCAPES.match(detail):
         term, bound = found["term"], "the bound"
         more, less = (f"the term {term} of the bound", "the left side") if found["bound"] else (term, bound)

@@ -73,6 +73,7 @@ NAMED = re.compile(
     r"^(?:(?P<open><p>)<strong>|<h[1-6]>|(?P<plain><p>))(?:User|You|Human|Prompt|Assistant|ChatGPT|Claude|AI|Grok"
     r"|DeepSeek|Gemini|Model)(?: said)?:(?:</strong>|</h[1-6]>)?:?\s*"
 )
+REFUTED = 60  # refuted statements that are listed above the answer
 POLICY = "likewise-policy"  # stands in the page until the hashes of its style and script are known
 
 
@@ -114,14 +115,18 @@ def page(review: Review, *, live: bool = False, corrects: bool = False, version:
         {
             "review": review,
             "summary": summary,
-            "turns": [(turn, _rows(review, turn, placed)) for turn in review.turns],
+            "turns": [(turn, rows) for turn in review.turns for rows in [_rows(review, turn, placed)] if rows],
             "unplaced": unplaced,
-            "wrong": [(number, each) for number, each in numbered if each.refuted][:60],
+            "wrong": [(number, each, set_source(each)) for number, each in numbered if each.refuted][:REFUTED],
+            "refuted": summary.whole.refuted,
             "marks": {mark.key: mark for mark in review.marks},
             "marks_json": _embedded([mark.to_json() for mark in review.marks]),
             "signs": SIGNS,
             "tags": TAGS,
             "gists": {number: gist(each.verdict) for number, each in numbered},
+            "lines": _lines,
+            "unnamed": _unnamed,
+            "sides": lambda pairs: {name for name, _ in pairs} <= {"left", "right"},
             "commands": {number: repeat(each) for number, each in numbered},
             "labelled": {number: _labelled(each) for number, each in numbered},
             "anchors": _Anchors(review),
@@ -203,15 +208,20 @@ def _rows(
 ) -> list[tuple[Row, list[tuple[int, Statement]]]]:
     rows = [row for row in review.rows if turn.first <= row.first <= turn.last]
     if rows and turn.speaker:  # the heading above says who speaks
-        rows[0] = replace(rows[0], html=NAMED.sub(lambda found: found["open"] or found["plain"] or "", rows[0].html))
+        rows[0] = replace(rows[0], html=_unnamed(rows[0].html))
     return [(row, placed.get(row.first, [])) for row in rows if row.html not in ("<p></p>", "", "<p></p>\n")]
+
+
+def _unnamed(html: str) -> str:
+    """A passage without the name of its speaker."""
+    return NAMED.sub(lambda found: found["open"] or found["plain"] or "", html)
 
 
 def _tables(review: Review) -> list[tuple[str, list[tuple[str, Counts]]]]:
     """The counts by turn, part, topic and author; a table of one turn would repeat the summary."""
     summary = review.summary
     turns = [
-        (f"{turn.speaker or 'the answer'}, lines {turn.first} to {turn.last}", counts)
+        (f"{turn.speaker or 'the answer'}, {_lines((turn.first, turn.last))}", counts)
         for turn, counts in zip(review.turns, summary.turns, strict=True)
         if counts.statements or counts.marks
     ]
@@ -243,6 +253,12 @@ def set_source(statement: Statement) -> str:
         return mathml(statement.source.strip(), display=False)
     except Unset:
         return f"<code>{escaped(statement.source)}</code>"
+
+
+def _lines(span: tuple[int, int]) -> str:
+    """Lines in words: `line 7`, or `lines 7 to 9`."""
+    first, last = span
+    return f"line {first}" if first == last else f"lines {first} to {last}"
 
 
 def _labelled(statement: Statement) -> str:

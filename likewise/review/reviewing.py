@@ -253,7 +253,8 @@ def _reviewed(
     last = max(1, text.count("\n") + 1)
     spoken = [(turn.speaker, turn.first, turn.last) for turn in answer.turns] if answer else []
     turns = tuple(Turn(who if who != "unknown" else "", *lines) for who, *lines in spoken) or (Turn("", 1, last),)
-    rows = tuple(set_rows(text, formulas, _references(statements)))
+    starts = [turn.first for turn in turns]
+    rows = tuple(set_rows(text, formulas, _references(statements), starts=starts))
     changed = tuple(doubts(text, turns, rows, statements))
     rubric = rubric or (asked_for(answer.parts) if answer else None)
     return Review(

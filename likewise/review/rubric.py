@@ -29,7 +29,7 @@ class Part:
         """Whether a passage begins with this part's name; `anywhere`: whether it mentions it."""
         plain = " ".join(DECORATION.sub("", words).replace("*", "").split())
         for start in self.begins or (self.name,):
-            pattern = rf"(?<!\w){re.escape(' '.join(start.split()))}(?!\w)"
+            pattern = rf"(?<![\w(]){re.escape(' '.join(start.split()))}(?!\w)"
             if (re.search if anywhere else re.match)(pattern, plain, re.IGNORECASE):
                 return True
         return False
@@ -79,8 +79,9 @@ def asked_for(parts: Sequence[Asked]) -> Rubric | None:
     """The lettered parts that a user asks for, as a rubric without points."""
     if not any(part.asked for part in parts):
         return None
-    names = [f"({part.label})" for part in parts]
-    return Rubric(tuple(Part(name, begins=(name, f"Part {name}", f"Question {name}")) for name in names), found=True)
+    begins = ("({0})", "Part ({0})", "Question ({0})", "{0})", "Part {0}:", "Part {0}.")
+    found = [Part(f"({part.label})", begins=tuple(each.format(part.label) for each in begins)) for part in parts]
+    return Rubric(tuple(found), found=True)
 
 
 def read_rubric(path: Path) -> Rubric:

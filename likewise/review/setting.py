@@ -6,6 +6,7 @@ marks: a paragraph, a heading, an item of a list, a table, a block of code.
 """
 
 import html
+import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -54,9 +55,9 @@ class Formula:
         """Whether a place lies in it; columns count from 1."""
         if not self.line <= line <= self.last:
             return False
-        lines = LINE_END.split(self.source)
         first = self.column if line == self.line else 1
-        return first <= column <= first + len(lines[line - self.line])
+        ends = line == self.last  # on its other lines nothing stands beside it
+        return first <= column and not (ends and column > first + len(LINE_END.split(self.source)[-1]))
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,17 @@ class Row:
 Beside = Callable[[Formula], str]  # HTML after a formula: links to what was found
 
 
-def set_rows(text: str, formulas: Sequence[Formula], beside: Beside = lambda formula: "") -> list[Row]:
-    """The rows of an answer, in order; `beside` adds HTML after each formula."""
+def set_rows(
+    text: str,
+    formulas: Sequence[Formula],
+    beside: Beside = lambda formula: "",
+    *,
+    starts: Sequence[int] = (1,),
+) -> list[Row]:
+    """The rows of an answer, in order; `beside` adds HTML after each formula.
+
+    starts: the first lines of the turns. Each turn is a document of its own, so no row holds words of two speakers.
+    """
     lines = LINE_END.split(text)
     sign, plain = _without(text, formulas)
     parser = markdown_parser().enable("strikethrough")
@@ -110,12 +120,14 @@ def set_rows(text: str, formulas: Sequence[Formula], beside: Beside = lambda for
         "table_close": lambda *_: "</table></div>",
     }.items():
         parser.add_render_rule(name, rule)
-    tokens = parser.parse(plain)
     rows = []
-    for kind, (first, last), part in _blocks(tokens):
-        shown = drawn.sub("", parser.renderer.render(part, parser.options, {})).replace(sign, "")
-        source = "\n".join(lines[first:last]).strip("\n")
-        rows.append(Row(first + 1, max(last, first + 1), kind, source, shown))
+    plain_lines = LINE_END.split(plain)
+    cuts = sorted({0, *(start - 1 for start in starts if start <= len(lines)), len(lines)})
+    for begin, end in itertools.pairwise(cuts):
+        for kind, (first, last), part in _blocks(parser.parse("\n".join(plain_lines[begin:end]))):
+            shown = drawn.sub("", parser.renderer.render(part, parser.options, {})).replace(sign, "")
+            first, last = begin + first, begin + max(last, first + 1)
+            rows.append(Row(first + 1, last, kind, "\n".join(lines[first:last]).strip("\n"), shown))
     return rows
 
 

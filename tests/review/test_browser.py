@@ -389,6 +389,24 @@ def test_nothing_is_wider_than_the_screen(browser: Any, tmp_path: Path, width: i
     opened.close()
 
 
+def test_a_doubt_is_not_cut_off_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    formulas = "$(a + b)^2 = a^2 + 2ab + b^{n}$ for $a, b \\in \\mathbb{{R}}$"
+    talk = TALK.format(doubt="Are you sure?", second=f"{SECOND} {formulas.replace('{n}', '3')}").replace(
+        "3 = 36$", f"3 = 36$ {formulas.replace('{n}', '2')}"
+    )
+    opened = Tab(browser, written(tmp_path, review(talk, name="talk.md")), viewport={"width": 390, "height": 800})
+    opened.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    cut = "each => each.scrollWidth - each.clientWidth"
+    selector = ".doubt .table, .doubt .formula-scroll, .counts"
+    lost = opened.page.evaluate(f"[...document.querySelectorAll('{selector}')].map({cut})")
+    assert len(lost) > 4
+    assert max(lost) <= 1, lost
+    assert opened.page.locator(".before-after td >> nth=0").evaluate(
+        "each => getComputedStyle(each, '::before').content"
+    )
+    opened.close()
+
+
 def test_it_prints_what_was_found(browser: Any, tmp_path: Path) -> None:
     opened = Tab(browser, written(tmp_path, made(Mark(5, 1, "right"))))
     opened.page.emulate_media(media="print")

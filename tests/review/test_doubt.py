@@ -76,3 +76,14 @@ def test_statements_are_matched_by_formula_left_side_and_revises() -> None:
 
 def revising(other: str) -> Statement:
     return Statement(9, 1, "", claim="assert: b", id="two", verdict=Verdict("two", "refuted", "", "", revises=other))
+
+
+def test_changed_passages_stand_beside_those_they_are_like() -> None:
+    first = "We use a map of squares.\n\nA step that is left out later, of many words.\n\nThe norm of x is one."
+    second = "A new beginning.\n\nWe use a map of cubes.\n\nThe norm of x is two."
+    talk = f"**User:** Why?\n\n**Assistant:**\n\n{first}\n\n**User:** Are you sure?\n\n**Assistant:**\n\n{second}\n"
+    (doubt,) = review(talk).doubts
+    pairs = {(old.source if old else "", new.source if new else "") for old, new in doubt.passages}
+    assert ("We use a map of squares.", "We use a map of cubes.") in pairs
+    assert ("The norm of x is one.", "The norm of x is two.") in pairs
+    assert ("", "A new beginning.") in pairs

@@ -13,6 +13,7 @@ from likewise.claims.stated import Stated
 from likewise.claims.verdict import Verdict
 from likewise.review import Mark, Review, page, review, review_of, text
 from likewise.review.corrections import Card, corrections
+from likewise.review.gist import gist
 from likewise.review.reviewing import Link, Statement, export_marks, totals
 from tests.review.payloads import ALL
 
@@ -319,3 +320,61 @@ def test_marks_are_exported_in_three_forms() -> None:
     assert record["label"] == 1
     with pytest.raises(ValueError, match="marks: file must be one of"):
         export_marks(found, ".txt")
+
+
+CHAIN = """\
+Let $a, b \\in \\mathbb{R}$.
+
+$$
+\\begin{aligned}
+(a - b)^2 &= a^2 - 2ab + b^2 \\\\
+&= a^2 + 2ab + b^2
+\\end{aligned}
+$$
+"""
+
+
+def test_a_display_with_a_refuted_step_shows_its_chip_too() -> None:
+    shown = page(review(CHAIN, name="chain.md"))
+    display = shown[shown.index('class="formula-display"') :]
+    beside = display[: display.index('<div class="beside">')]
+    assert re.findall(r'class="ref s-(\w+)"', beside) == ["exact", "refuted"]
+
+
+def test_what_is_refuted_is_listed_with_its_formula() -> None:
+    shown = page(review("So $1 + 1 = 3$, as was said.", name="short.md"))
+    listed = shown[shown.index('id="wrong-title"') : shown.index("</nav>")]
+    assert 'alttext="1 + 1 = 3"' in listed
+    assert "left 2, right 3." in listed
+
+
+def test_a_verdict_without_engine_and_versions_ends_its_sentence() -> None:
+    shown = page(review("So $1 + 1 = 3$, as was said.", name="short.md"))
+    decided = re.sub(r"<[^>]*>", "", shown[shown.index("<dt>Decided") :].partition("</dd>")[0])
+    assert not decided.rstrip().endswith("with")
+    assert "0 ns" not in decided
+    assert "<dt>left</dt>" not in shown  # the sentence above has both sides
+
+
+def test_a_passage_belongs_to_one_speaker() -> None:
+    talk = "**User:** Is $1 + 1 = 3$ so?\n**Assistant:** You are right.\nYes.\n\n**User:**\n\n**Assistant:** Fine.\n"
+    found = review(talk, name="talk.md")
+    assert [(row.first, row.source.split(":**")[0]) for row in found.rows] == [
+        (1, "**User"),
+        (2, "**Assistant"),
+        (5, "**User"),
+        (7, "**Assistant"),
+    ]
+    shown = page(found)
+    spoken = [each.partition("</section>")[0] for each in shown.split('<section class="turn"')[1:]]
+    assert "You are right." in spoken[1]
+    assert "Is " not in spoken[1]
+    assert len(spoken) == 3, "a turn without words is not shown"
+    assert "<span>line 1</span>" in shown
+
+
+def test_the_counterexample_of_an_earlier_line_is_put_in_numbers() -> None:
+    detail = "D=3 q=(1,1,1): 10 != 16 (needed in line 836)"
+    found = gist(Verdict("a", "refuted", "exact witness", detail))
+    assert found is not None
+    assert found.words == "D = 3, q = (1, 1, 1): left 10, right 16 (needed in line 836)."

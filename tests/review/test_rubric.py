@@ -85,3 +85,23 @@ def test_points_are_kept_with_the_marks_and_two_tabs_are_told(tmp_path: Path) ->
     assert [mark.key for mark in file.read()] == ["1"]
     with pytest.raises(ValueError, match="points: points must be a number from 0 to 10,000; got -1"):
         Points("(a)", -1)
+
+
+def test_parts_that_are_asked_within_a_sentence_are_parts() -> None:
+    talk = (
+        "**User:** Show that (a) $1 + 1 = 2$ holds, (b) $2 + 2 = 4$ holds, and (c) say why it does.\n\n"
+        "**Assistant:** (a) So $1 + 1 = 2$.\n\nPart b: So $2 + 2 = 4$.\n"
+    )
+    found = review(talk)
+    assert {name: [row.first for row in rows] for name, rows in found.parts.items()} == {
+        "(a)": [3],
+        "(b)": [5],
+        "(c)": [],
+    }
+    assert found.summary.unanswered == ("(c)",)
+    assert "not answered" in page(found)
+
+
+@pytest.mark.parametrize("words", ["See parts (a) and (b) of the text.", "Is f(a) (b) times as large?", "See (b) too."])
+def test_a_part_that_is_only_mentioned_is_not_asked(words: str) -> None:
+    assert review(f"**User:** {words}\n\n**Assistant:** Fine.\n").parts == {}
