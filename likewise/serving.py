@@ -6,6 +6,7 @@ resolves to it. So a request must name this host (Host), come from this server's
 """
 
 import contextlib
+import json
 import secrets
 import socket
 import sys
@@ -122,10 +123,12 @@ def guarded(app: App, gate: Gate, *, page: bool = False) -> App:
             if "content-length" in headers:
                 gate.check_length(headers)
         except Refusal as refusal:
-            kind = [(b"content-type", b"text/plain; charset=utf-8")]
-            challenge = [(b"www-authenticate", b"Bearer")] if refusal.status == 401 else []
-            await send({"type": "http.response.start", "status": refusal.status, "headers": kind + challenge})
-            await send({"type": "http.response.body", "body": f"{refusal}\n".encode()})
+            found = {**HEADERS, "Content-Type": "application/json", "Content-Security-Policy": NO_PAGE}
+            if refusal.status == 401:
+                found["WWW-Authenticate"] = "Bearer"
+            sent = [(name.lower().encode(), value.encode()) for name, value in found.items()]
+            await send({"type": "http.response.start", "status": refusal.status, "headers": sent})
+            await send({"type": "http.response.body", "body": json.dumps({"detail": str(refusal)}).encode()})
             return
         await app(scope, _counted(receive, gate.body), send)
 

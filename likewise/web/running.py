@@ -42,5 +42,5 @@ def run(gallery: Gallery, *, port: int, others: Mapping[str, str], rate: float, 
         app = guarded(service(gallery, rate=Rate(rate), audit=Audit(audit)), gate, page=True)
         sys.stderr.write(f"likewise: serving http://{HOST}:{gate.port}/{token}/ (Ctrl-C ends it)\n")
         sys.stderr.flush()
-        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, proxy_headers=False)
         uvicorn.Server(config).run(sockets=[sockets])

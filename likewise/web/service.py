@@ -5,12 +5,14 @@ touches the gallery runs in two threads, one that searches and one for all the r
 """
 
 import asyncio
+import base64
+import binascii
 import io
 import json
 import os
 import time
 import warnings
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -18,10 +20,10 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import numpy
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 from PIL import Image
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 import likewise
 from likewise.data import Unreadable
@@ -33,7 +35,7 @@ from likewise.gallery.store import NAME
 from likewise.page import render
 from likewise.reports.gallery import curve_figure
 from likewise.review.rendering import policy
-from likewise.serving import HEADERS, OWNER
+from likewise.serving import HEADERS, NO_PAGE, OWNER, App
 from likewise.web.searching import Searcher
 
 BODY = 20_000_000  # bytes of a request: a picture of a telephone
@@ -48,10 +50,39 @@ Name = Annotated[str, Query(min_length=1, max_length=NAME, description="An ident
 Top = Annotated[int, Query(ge=1, le=50, description="Identities to list.")]
 
 
-class Given(BaseModel):
-    """Vectors that were made elsewhere."""
+class Listed(BaseModel):
+    """Vectors as lists of numbers."""
 
+    model_config = ConfigDict(extra="forbid")
     vectors: list[list[float]] = Field(min_length=1, max_length=PROBES)
+
+    def rows(self) -> Array:
+        """The vectors, one in each row."""
+        if len({len(row) for row in self.vectors}) != 1:
+            raise ValueError("vectors must have the same length")
+        return numpy.array(self.vectors, numpy.float64)
+
+
+class Packed(BaseModel):
+    """Vectors as little-endian float32 numbers in base64, row after row: a third of the bytes of a list."""
+
+    model_config = ConfigDict(extra="forbid")
+    float32: str = Field(min_length=1, max_length=BODY, json_schema_extra={"contentEncoding": "base64"})
+    width: int = Field(ge=1, le=1 << 16)
+
+    def rows(self) -> Array:
+        """The vectors, one in each row."""
+        try:
+            data = base64.b64decode(self.float32, validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"float32 must be base64; {error}") from None
+        rows, left = divmod(len(data), 4 * self.width)
+        if left or not 1 <= rows <= PROBES:
+            raise ValueError(f"float32 must hold 1 to {PROBES} vectors of {self.width} numbers; got {len(data)} bytes")
+        return numpy.frombuffer(data, "<f4").reshape(rows, self.width).astype(numpy.float64)
+
+
+VECTORS: TypeAdapter[Listed | Packed] = TypeAdapter(Listed | Packed)
 
 
 class Chosen(BaseModel):
@@ -83,6 +114,37 @@ class Rate:
         return 0.0 if held >= 1 else (1 - held) / self._a_second
 
 
+class Limits:
+    """ASGI middleware: the rate of each client, and the headers of every response."""
+
+    def __init__(self, app: App, rate: Rate) -> None:
+        self._app, self._rate = app, rate
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
+        """Answer a request, or refuse one too many."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def headed(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                given = message.get("headers", [])
+                own = {name for name, _ in given}
+                message["headers"] = [*given, *(pair for pair in ALWAYS if pair[0] not in own)]
+            await send(message)
+
+        if wait := self._rate.take(scope.get("client_name", OWNER)):
+            refusal = _problem(429, f"Too many requests; the next in {wait:.2f} s.")
+            refusal.headers["Retry-After"] = str(max(1, round(wait)))
+            await refusal(scope, receive, headed)
+        else:
+            await self._app(scope, receive, headed)
+
+
+ALWAYS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+ALWAYS.append((b"content-security-policy", NO_PAGE.encode()))
+
+
 class Audit:
     """Who changed what: a line of JSON for each, for the owner alone, without vectors or pictures."""
 
@@ -98,7 +160,7 @@ class Audit:
 
 def _body(*extra: str) -> dict[str, Any]:
     """What the description of the API says of a body that is a picture or vectors."""
-    content: dict[str, Any] = {"application/json": {"schema": Given.model_json_schema()}}
+    content: dict[str, Any] = {"application/json": {"schema": VECTORS.json_schema()}}
     content |= {kind: {"schema": {"type": "string", "format": "binary"}} for kind in KINDS}
     answers = {
         str(code): {"description": why, "content": {"application/json": {"schema": PROBLEM}}}
@@ -144,6 +206,7 @@ def service(gallery: Gallery, *, rate: Rate, audit: Audit) -> FastAPI:
         openapi_url="/api/openapi.json",
         responses=RESPONSES,
     )
+    app.add_middleware(Limits, rate=rate)
 
     async def apart(work: Callable[[], Found]) -> Found:
         return await asyncio.get_running_loop().run_in_executor(rest, work)
@@ -152,28 +215,12 @@ def service(gallery: Gallery, *, rate: Rate, audit: Audit) -> FastAPI:
         """The vectors of a request: those it holds, or that of its picture."""
         data, kind = await request.body(), request.headers.get("content-type", "").partition(";")[0].strip()
         if kind == "application/json":
-            rows = Given.model_validate_json(data).vectors
-            if len({len(row) for row in rows}) != 1:
-                raise ValueError("vectors must have the same length")
-            return gallery.embedder(numpy.array(rows, numpy.float64)).vectors
+            return gallery.embedder(VECTORS.validate_json(data).rows()).vectors
         require_small(data)
         found = await apart(lambda: gallery.embedder([data]))
         if found.skipped:
             raise Unreadable(found.skipped[0].why)
         return found.vectors
-
-    @app.middleware("http")
-    async def limits(request: Request, call: Callable[[Request], Any]) -> Response:
-        wait = rate.take(request.scope.get("client_name", OWNER))
-        if wait:
-            response: Response = _problem(429, f"Too many requests; the next in {wait:.2f} s.")
-            response.headers["Retry-After"] = str(max(1, round(wait)))
-        else:
-            response = await call(request)
-        for name, value in HEADERS.items():
-            response.headers[name] = value
-        response.headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-        return response
 
     @app.exception_handler(Unreadable)
     async def unreadable(_: Request, error: Exception) -> JSONResponse:

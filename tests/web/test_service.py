@@ -1,5 +1,6 @@
 """The service: what it answers, whom it refuses, what it writes down, and that no path from outside reaches a file."""
 
+import base64
 import io
 import json
 import sys
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 from likewise.gallery import Embedder, Gallery
+from likewise.serving import HEADERS
 from tests.gallery.people import people
 from tests.web.running import OTHERS, Client, running
 
@@ -98,6 +100,12 @@ def test_pictures_are_bounded_and_damaged_ones_are_refused(client: Client) -> No
         (b'{"vectors": [[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]}', 422),
         (b'{"vectors": "/etc/passwd"}', 422),
         (b'["/etc/passwd"]', 422),
+        (b'{"float32": "AACAPw==", "width": 1}', 422),
+        (b'{"float32": "AACAPwAAgD8=", "width": 3}', 422),
+        (b'{"float32": "not base64!", "width": 13}', 422),
+        (b'{"float32": "", "width": 13}', 422),
+        (b'{"float32": "AACAPw==", "width": 0}', 422),
+        (b'{"vectors": [[1]], "float32": "AACAPw==", "width": 1}', 422),
         (b"{" * 100_000, 422),
         (b"\xff\xfe", 422),
     ],
@@ -106,6 +114,39 @@ def test_odd_vectors_are_refused(client: Client, body: bytes, status: int) -> No
     for path in ("/api/identify", "/api/enrol", "/api/verify?identity=person%201"):
         found, answer = client.ask("POST", path, body)
         assert (found, type(answer["detail"])) == (status, str)
+
+
+def test_packed_vectors_are_answered_as_listed_ones_are(client: Client) -> None:
+    probes = numpy.concatenate([ROWS["person 3"][3:], ROWS["person 8"][3:]])
+    packed = {"float32": base64.b64encode(probes.astype("<f4").tobytes()).decode(), "width": probes.shape[1]}
+    listed = client.vectors("/api/identify", probes)
+    assert listed[0] == 200
+    assert client.ask("POST", "/api/identify", json.dumps(packed).encode()) == listed
+    many = {**packed, "float32": base64.b64encode(bytes(4 * 13 * 257)).decode()}
+    status, found = client.ask("POST", "/api/identify", json.dumps(many).encode())
+    assert (status, found["detail"]) == (422, "float32 must hold 1 to 256 vectors of 13 numbers; got 13364 bytes")
+
+
+def test_every_response_has_the_headers_that_keep_browsers_safe(client: Client) -> None:
+    seen = {}
+    for path, name, value in (
+        ("/api/gallery", "Accept", "*/*"),
+        ("/", "Accept", "*/*"),
+        ("/api/nothing", "Accept", "*/*"),
+        ("/api/gallery", "Authorization", "Bearer wrong"),
+        ("/api/gallery", "Host", "evil.example"),
+        ("/api/gallery", "Origin", "https://evil.example"),
+    ):
+        status, found = client.ask("GET", path, None, "", **{name: value})
+        seen[path, status] = type(found)
+        sent = client.headers
+        policy = sent["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'")
+        assert "frame-ancestors 'none'" in policy
+        assert {name: sent[name] for name in HEADERS} == HEADERS
+    assert seen.pop(("/", 200)) is str
+    assert [status for _, status in seen] == [200, 404, 401, 421, 403]
+    assert set(seen.values()) == {dict}  # problems are JSON, too
 
 
 def test_only_this_host_its_pages_and_holders_of_a_token_are_answered(client: Client) -> None:
