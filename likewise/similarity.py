@@ -201,13 +201,13 @@ def nearest(
         recomputed += len(left) if number == 1 else 0
         if not len(left):
             break
-        some = x if len(left) == len(x) else x[left]
+        rows = x if len(left) == len(x) else x[left]
         if dtype is None:
-            indices[left], squared[left] = _by_differences(some, y, k, hidden[left], support)
+            indices[left], squared[left] = _by_differences(rows, y, k, hidden[left], support)
             break
         tell = progress if number == 0 else silent
-        candidates, bounds = _by_products(some, y, min(k + EXTRA, count), centre.to(dtype), support, tell)
-        measured = _measured(some, y, candidates, support).masked_fill(candidates == hidden[left, None], torch.inf)
+        candidates, bounds = _by_products(rows, y, min(k + EXTRA, count), centre.to(dtype), support, tell)
+        measured = _measured(rows, y, candidates, support).masked_fill(candidates == hidden[left, None], torch.inf)
         order = measured.sort(dim=1, stable=True).indices[:, :k]
         indices[left], squared[left] = candidates.gather(1, order), measured.gather(1, order)
         left = left[~(squared[left, -1] < bounds)]

@@ -19,7 +19,7 @@ from likewise.data import Batch, Examples, Preparation
 from likewise.data.arrays import cifar10, idx
 from likewise.data.batches import Shuffled
 from likewise.networks import Network, build_classifier, load_classifier, save_classifier
-from likewise.training import Keep, Record, train
+from likewise.training import CheckpointPolicy, Record, train
 from likewise.training.objectives import Logits
 
 FASHION = Path(os.environ.get("LIKEWISE_FASHION_MNIST", "/usr/share/datasets/fashion-mnist"))  # where Debian puts it
@@ -168,10 +168,10 @@ def halved() -> torch.autocast:
     return torch.autocast("cpu", torch.bfloat16, cache_enabled=False)
 
 
-def kept(folder: Path, stem: str, name: str, recipe: Recipe) -> Keep:
+def kept(folder: Path, stem: str, name: str, recipe: Recipe) -> CheckpointPolicy:
     """Where a training is kept."""
     settings = json.loads(json.dumps({"name": name, **asdict(recipe)}))
-    return Keep(folder / f"{stem}.checkpoint", folder / f"{stem}.jsonl", 100, settings)
+    return CheckpointPolicy(folder / f"{stem}.checkpoint", folder / f"{stem}.jsonl", 100, settings)
 
 
 def told(say: Say, stem: str, steps: int) -> Callable[[Record], None]:

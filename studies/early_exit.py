@@ -36,7 +36,7 @@ from likewise.exits import (
 from likewise.exits.evaluating import exit_costs
 from likewise.exits.observing import LOSSES, Observed
 from likewise.exits.splits import Split, Splits
-from likewise.exits.study import Plan, Prepared, Settled, accuracy, measure_exits, place_heads, settle
+from likewise.exits.study import DepthGroups, ExitPlan, Prepared, accuracy, group_by_depth, measure_exits, place_heads
 from likewise.files import write_whole
 from likewise.networks import Network
 from likewise.training import Cosine
@@ -60,7 +60,7 @@ RESULTS, WORK, PAGE = ROOT / "studies/results", ROOT / "studies/trained", ROOT /
 MARKS = "<!-- fashion: begin -->", "<!-- fashion: end -->"
 RECIPE, HEADS = Recipe(epochs=8), Recipe(epochs=6)
 WHOLE, SMALLER = "resnet20", ("resnet8", "resnet14")
-PLAN = Plan(risk=0.01, delta=0.05, heads=5, grid=4, repeats=5)
+PLAN = ExitPlan(risk=0.01, delta=0.05, heads=5, grid=4, repeats=5)
 TIMED = 1024  # test images on the clock of three
 LOST = 0.005  # of accuracy, at most
 SPLITS, CALIBRATION = 200, 2000
@@ -131,13 +131,13 @@ def with_heads(exits: EarlyExit, pictures: Pictures, recipe: Recipe, *, folder: 
     return load_exits(done).exits
 
 
-def prepared(parts: Splits, networks: dict[str, Network], exits: EarlyExit, settled: Settled) -> Prepared:
+def prepared(parts: Splits, networks: dict[str, Network], exits: EarlyExit, depth_groups: DepthGroups) -> Prepared:
     """All that was trained, as the report of `likewise exits` takes it."""
     exits.ledger.take("early_exit", parts.train, roles=("train",))
     alone = accuracy(networks[WHOLE], parts.test.inputs, parts.test.labels)
     smaller = {name: networks[name] for name in SMALLER} | {f"{WHOLE} alone": networks[WHOLE]}
     temperatures = fit_temperatures(exits, parts.selection)
-    return Prepared(exits, exit_costs(exits, parts.test.inputs), temperatures, settled, None, alone, smaller)
+    return Prepared(exits, exit_costs(exits, parts.test.inputs), temperatures, depth_groups, None, alone, smaller)
 
 
 def checked(exits: EarlyExit, seen: Seen, *, loss: Loss, risk: float, splits: int = SPLITS) -> Kept:
@@ -171,10 +171,10 @@ def most_breaks(splits: int, delta: float, certainty: float = 0.99) -> int:
 
 
 def measured(
-    parts: Splits, networks: dict[str, Network], exits: EarlyExit, settled: Settled, say: Say
+    parts: Splits, networks: dict[str, Network], exits: EarlyExit, depth_groups: DepthGroups, say: Say
 ) -> dict[str, Any]:
     """Everything that is said of calibration and test data, as JSON has it."""
-    ready = prepared(parts, networks, exits, settled)
+    ready = prepared(parts, networks, exits, depth_groups)
     study = measure_exits(ready, parts, plan=PLAN, progress=lambda done, what: say(what))
     seen = Seen(*(observe(exits, some, criterion=MaxProbability()) for some in parts[1:]))
     path = matched_path(seen.selection)
@@ -186,7 +186,7 @@ def measured(
         LOSING: lambda x: exits.run(x, policy=gap.policy),
     }
     clock = clocked(contestants, parts.test.inputs[:TIMED], sizes=(1, *PLAN.sizes), repeats=PLAN.repeats)
-    depths = settled.test.depth
+    depths = depth_groups.test.depth
     return {
         "counts": list(study.counts),
         "heads": list(exits.names),
@@ -207,10 +207,12 @@ def measured(
             asdict(checked(exits, seen, loss="disagreement", risk=0.05)),
         ],
         "depth": {
-            "layers": list(settled.layers),
-            "support": settled.support,
-            "counts": settled.test.counts.tolist(),
-            "accuracy": rank_correlation((settled.test.predicted == settled.test.labels).double(), depths.double()),
+            "layers": list(depth_groups.layers),
+            "support": depth_groups.support,
+            "counts": depth_groups.test.counts.tolist(),
+            "accuracy": rank_correlation(
+                (depth_groups.test.predicted == depth_groups.test.labels).double(), depths.double()
+            ),
         },
         "answers": [answer.text for answer in study.answers],
     }
@@ -321,12 +323,12 @@ def main(
         if only_train and WHOLE not in names:
             return
         parts = dealt(train, test)
-        settled = settle(networks[WHOLE], parts, plan=PLAN, progress=lambda done, what: None)
-        exits, _ = place_heads(networks[WHOLE], parts.train.inputs[:2], settled, plan=PLAN)
+        depth_groups = group_by_depth(networks[WHOLE], parts, plan=PLAN, progress=lambda done, what: None)
+        exits, _ = place_heads(networks[WHOLE], parts.train.inputs[:2], depth_groups, plan=PLAN)
         exits = with_heads(exits, train, min(recipe, HEADS, key=lambda each: each.epochs), folder=folder, say=say)
         if only_train:
             return
-        found = {"recipe": asdict(recipe), **measured(parts, networks, exits, settled, say)}
+        found = {"recipe": asdict(recipe), **measured(parts, networks, exits, depth_groups, say)}
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / "early_exit.json", json.dumps(found, indent=1) + "\n")
     if not (out / "early_exit.json").is_file():

@@ -12,7 +12,7 @@ from likewise.data import Examples, open_halves
 from likewise.difficulty import labelled, prediction_depth
 from likewise.difficulty.export import read_depth
 from likewise.networks import load_classifier
-from likewise.training import Plan, fit
+from likewise.training import TrainingPlan, fit
 from tests.data.drawing import people
 
 MODULE = """
@@ -38,7 +38,7 @@ def run(*arguments: object) -> int:
 
 
 def trained(some: Examples, out: Path, *, steps: int, seed: int = 0) -> Path:
-    plan = Plan(
+    plan = TrainingPlan(
         network="resnet8",
         objective="classifier",
         steps=steps,

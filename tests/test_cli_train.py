@@ -14,7 +14,7 @@ import torch
 from likewise import cli
 from likewise.data import digits, open_halves
 from likewise.networks import load_classifier, load_network
-from likewise.training import AdaGrad, Cosine, Harmonic, Plan, embed_examples, fit
+from likewise.training import AdaGrad, Cosine, Harmonic, TrainingPlan, embed_examples, fit
 from likewise.training.checkpoints import checkpoint_settings, read_records
 from tests.data.drawing import archive, face, people
 
@@ -255,7 +255,7 @@ def test_epochs_are_times_through_the_images(faces: Path, tmp_path: Path, capsys
         (["--out", "nowhere/m.safetensors"], "out must be in a folder that exists"),
         (["--network", "resnet9"], "name must be one of"),
         (["--network", "nns2", "--size", "8x8"], r"fit: size must be that of nns2, (140, 116); got (8, 8)"),
-        (["--rate", "-1"], "Plan: rate must be positive; got -1.0"),
+        (["--rate", "-1"], "TrainingPlan: rate must be positive; got -1.0"),
         (["--network", "resnet8", "--chunk", "2"], "network must have no BatchNorm in training"),
         (["--compare", "digits"], "compare must go with harmonic_with; got digits"),
         (["--head-steps", "2"], "fit: head_steps must be 0 without a start; got 2"),
@@ -300,16 +300,18 @@ def test_a_classifier_knows_its_classes_and_what_it_has_not_seen(
 def test_a_classifier_has_no_vectors_to_keep() -> None:
     old = Harmonic(torch.zeros(1, 6), torch.tensor([0]))
     with pytest.raises(ValueError, match="fit: harmonic must be left out for a classifier"):
-        fit(digits(), Plan(network="resnet8", objective="classifier"), Path("m.safetensors"), harmonic=old)
+        fit(digits(), TrainingPlan(network="resnet8", objective="classifier"), Path("m.safetensors"), harmonic=old)
 
 
 def test_networks_without_norms_learn_more_slowly() -> None:
-    peaks = [max(Plan(network=name).to_schedule().rate(step, 9) for step in range(9)) for name in ("nns2", "resnet8")]
+    peaks = [
+        max(TrainingPlan(network=name).to_schedule().rate(step, 9) for step in range(9)) for name in ("nns2", "resnet8")
+    ]
     assert peaks == [1e-4, 1e-3]
-    assert Plan(rate=0.5).to_schedule() == Cosine(peak=0.5)
-    assert Plan(rate=0.5, schedule="adagrad").to_schedule() == AdaGrad(start=0.5)
-    assert Plan(schedule="adagrad").to_schedule() == AdaGrad(start=5e-4)
-    assert Plan(schedule="adagrad", network="resnet8").to_schedule() == AdaGrad()
+    assert TrainingPlan(rate=0.5).to_schedule() == Cosine(peak=0.5)
+    assert TrainingPlan(rate=0.5, schedule="adagrad").to_schedule() == AdaGrad(start=0.5)
+    assert TrainingPlan(schedule="adagrad").to_schedule() == AdaGrad(start=5e-4)
+    assert TrainingPlan(schedule="adagrad", network="resnet8").to_schedule() == AdaGrad()
 
 
 def test_a_collapse_or_a_divergence_exits_1(

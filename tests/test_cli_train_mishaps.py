@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from likewise.data import Examples, Unreadable, open_examples
-from likewise.training import Job, Keep, SemiHard, train
+from likewise.training import CheckpointPolicy, SemiHard, TrainingJob, train
 from likewise.training.checkpoints import read_records, run_lock
 from likewise.training.fitting import unfinished
 from tests.data.drawing import face, people
@@ -66,8 +66,8 @@ def test_large_images_are_not_taken_as_they_are(root: Path, tmp_path: Path, caps
     ("wrong", "message"),
     [
         (["--chunk", "2"], "must have no BatchNorm in training"),
-        (["--margin", "-1"], "Plan: margin must be a positive number; got -1.0"),
-        (["--margin", "nan"], "Plan: margin must be a positive number; got nan"),
+        (["--margin", "-1"], "TrainingPlan: margin must be a positive number; got -1.0"),
+        (["--margin", "nan"], "TrainingPlan: margin must be a positive number; got nan"),
         (["--far", "7"], "far must be between 0 and 1; got 7.0"),
         (["--snapshots", "2,9"], "fit: snapshots must be of the 3 steps; got 9"),
         (["--people", "1"], "fit: examples must have two identities, for there to be negatives; got 1"),
@@ -129,7 +129,7 @@ def test_names_say_data_network_and_objective(
     assert run(str(root), *SMALL, "--size", "8x9", "--workers", "0", "--steps", "1", "--json") == 0
     assert json.loads(capsys.readouterr().out)["network"] == f"{root.name}-resnet8-triplet.safetensors"
     assert (tmp_path / f"{root.name}-resnet8-triplet.jsonl").is_file()
-    assert Job("digits", start=Path("old/v2.safetensors"), harmonic_with=Path("v1.npz")).place.name == (
+    assert TrainingJob("digits", start=Path("old/v2.safetensors"), harmonic_with=Path("v1.npz")).place.name == (
         "digits-v2-harmonic.safetensors"
     )
 
@@ -263,7 +263,7 @@ def test_what_another_run_or_a_first_part_has_left_is_told_apart(
     assert unfinished(out) == f"step 2 of 2 in {tmp_path / 'm.head.checkpoint'}"
     assert run(str(root), *base(tmp_path, *again, "--resume")) == 0
     assert unfinished(out) is None
-    train(small(), SemiHard(), feed(), steps=1, keep=Keep(tmp_path / "m.checkpoint", tmp_path / "m.jsonl"))
+    train(small(), SemiHard(), feed(), steps=1, keep=CheckpointPolicy(tmp_path / "m.checkpoint", tmp_path / "m.jsonl"))
     assert unfinished(out) is None
 
 

@@ -54,7 +54,7 @@ def exits(
     The examples that were held out are dealt to selection, calibration and test; the page is written whole or not at
     all, and Ctrl-C leaves only what --folder keeps.
     """
-    from likewise.exits.study import ExitJob, Plan, run_exit_job
+    from likewise.exits.study import ExitJob, ExitPlan, run_exit_job
     from likewise.files import require_place, write_whole
     from likewise.reports.exits import exits_json, exits_page
     from likewise.reports.facts import gather_facts
@@ -67,7 +67,7 @@ def exits(
     job = ExitJob(
         model=model,
         data=data,
-        plan=Plan(risk=risk, delta=delta, heads=heads, grid=grid, joint=joint, k=30 if depth else None, seed=seed),
+        plan=ExitPlan(risk=risk, delta=delta, heads=heads, grid=grid, joint=joint, k=30 if depth else None, seed=seed),
         steps=steps,
         epochs=epochs,
         smaller=smaller or (),
@@ -106,8 +106,10 @@ def show(study: "ExitStudy", out: Path, save: Path | None) -> None:
         print(note)
     names = study.prepared.exits.names
     print(f"Heads behind {', '.join(names)}. {study.promise}")
-    if study.prepared.settled is not None:
-        unsure = [study.prepared.settled.groups[each.group] for each in study.controlled.groups if not each.certified]
+    if study.prepared.depth_groups is not None:
+        unsure = [
+            study.prepared.depth_groups.groups[each.group] for each in study.controlled.groups if not each.certified
+        ]
         print(f"Shown for all groups of difficulty but these: {', '.join(unsure) or 'none'}.")
     size = study.clock.sizes[-1]
     print(f"{'':>16}{'accuracy':>10}{'multiply-adds':>16}{f'time, batch {size}':>18}")

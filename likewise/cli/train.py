@@ -102,10 +102,10 @@ def train(
     waits 30 seconds for the step (--shutdown-timeout) and ends with 1.
     """
     from likewise.metric import CollapseError
-    from likewise.training import Diverged, Interrupted, Job, run_job
+    from likewise.training import Diverged, Interrupted, TrainingJob, run_job
     from likewise.training.loop import joined_ranks
 
-    job = Job(
+    job = TrainingJob(
         data=data,
         out=out,
         people=people,
@@ -224,8 +224,8 @@ def _draw(records: "Sequence[Record]", title: str, out: Path) -> Path:
 def _show(result: "JobResult", as_json: bool) -> None:
     from likewise.training import beside
 
-    out, plan, some = result.job.place, result.plan, result.examples
-    picture = _draw(result.records, f"{plan.network} on {some.title}", out)
+    out, plan, data = result.job.place, result.plan, result.examples
+    picture = _draw(result.records, f"{plan.network} on {data.title}", out)
     facts = {**result.to_json(), "picture": str(picture)}
     if result.versions:
         facts["versions"] = versions_json(result.versions)
@@ -235,7 +235,7 @@ def _show(result: "JobResult", as_json: bool) -> None:
         _list_skipped(result.skipped, beside(out, "skipped.txt"))
         if result.fitted.trained.finished:
             noun = "classes" if plan.objective != "triplet" or small_images({"data": result.job.data}) else "identities"
-            print(f"Trained on {len(some):,} images of {len(some.identities):,} {noun}, {facts['steps']:,} steps")
+            print(f"Trained on {len(data):,} images of {len(data.identities):,} {noun}, {facts['steps']:,} steps")
             print(_measured(result, noun))
             print(f"network   {out}\nlog       {facts['log']}\npicture   {picture}")
         else:

@@ -169,8 +169,8 @@ class Batches:
     as_bytes: leave it so, for who makes numbers of a part at a time.
 
     >>> pixels = numpy.zeros((3, 2, 2, 1), numpy.uint8)
-    >>> some = examples("dots", Stored(pixels), ["a/1", "b/1", "b/2"], ["a", "b", "b"])
-    >>> batches = Batches(some, Preparation((2, 2), channels=1), [[2, 0], [1]])
+    >>> dots = examples("dots", Stored(pixels), ["a/1", "b/1", "b/2"], ["a", "b", "b"])
+    >>> batches = Batches(dots, Preparation((2, 2), channels=1), [[2, 0], [1]])
     >>> [batch.labels.tolist() for batch in batches.since(0)]
     [[1, 0], [1]]
     """
@@ -333,21 +333,21 @@ class Shuffled:
         return rows[start - first * self.count :][: self.size]
 
 
-def held(some: Examples, preparation: Preparation, *, workers: int = 0) -> Examples:
+def held(source: Examples, preparation: Preparation, *, workers: int = 0) -> Examples:
     """The same examples, decoded and resized once, in memory: rows x columns x channels bytes each.
 
     Unreadable ones are left out and listed. Worth it when every image is read many times.
     """
-    require(len(some) > 0, "held", "examples", "not be empty", len(some))
+    require(len(source) > 0, "held", "examples", "not be empty", len(source))
     plain = Preparation(preparation.size, preparation.channels, 0.0, 1.0)
     rows: list[int] = []
-    skipped = list(some.skipped)
-    pixels = numpy.empty((len(some), *preparation.size, preparation.channels), numpy.uint8)
-    for batch in Batches(some, plain, in_order(len(some), 64), workers=workers).since(0):
+    skipped = list(source.skipped)
+    pixels = numpy.empty((len(source), *preparation.size, preparation.channels), numpy.uint8)
+    for batch in Batches(source, plain, in_order(len(source), 64), workers=workers).since(0):
         end = len(rows) + len(batch.rows)
         pixels[len(rows) : end] = (batch.images * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
         rows += batch.rows.tolist()
         skipped += batch.skipped
-    kept = some.take(rows)
+    kept = source.take(rows)
     names = [kept.identities[label] for label in kept.labels.tolist()]
-    return examples(some.title, Stored(pixels[: len(rows)]), kept.items, names, skipped)
+    return examples(source.title, Stored(pixels[: len(rows)]), kept.items, names, skipped)

@@ -43,7 +43,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class _Some:
+class _Rows:
     """Some of the images of another source."""
 
     source: Source
@@ -70,8 +70,8 @@ class Examples:
     whole: the examples that these were taken from, if they are only some of a data set.
 
     >>> pixels = numpy.arange(3 * 2 * 2, dtype=numpy.uint8).reshape(3, 2, 2, 1)
-    >>> some = examples("dots", Stored(pixels), ["a/1", "b/1", "b/2"], ["a", "b", "b"])
-    >>> len(some), some.labels.tolist(), some.with_at_least(2).items
+    >>> dots = examples("dots", Stored(pixels), ["a/1", "b/1", "b/2"], ["a", "b", "b"])
+    >>> len(dots), dots.labels.tolist(), dots.with_at_least(2).items
     (3, [0, 1, 1], ('b/1', 'b/2'))
     """
 
@@ -119,8 +119,8 @@ class Examples:
         """Some images only; labels count the identities that are left."""
         names = [self.identities[label] for label in self.labels[list(rows)].tolist()]
         items = [self.items[row] for row in rows]
-        some = examples(self.title, _Some(self.source, tuple(rows)), items, names, self.skipped)
-        return replace(some, whole=self.whole or self)
+        taken = examples(self.title, _Rows(self.source, tuple(rows)), items, names, self.skipped)
+        return replace(taken, whole=self.whole or self)
 
     def of(self, identities: Iterable[str]) -> "Examples":
         """The images of some identities; an unknown name is refused."""
@@ -170,7 +170,7 @@ class Examples:
         """How many of these images are among those that the origins name.
 
         >>> pixels = numpy.zeros((5, 2, 2, 1), dtype=numpy.uint8)
-        >>> some = examples("dots", Stored(pixels), "abcde", "ppqqq")
+        >>> dots = examples("dots", Stored(pixels), "abcde", "ppqqq")
         >>> some.take([1, 2, 4]).shared([some.take([0, 1]).origin, some.take([1, 4]).origin])
         2
         """

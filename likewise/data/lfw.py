@@ -78,9 +78,9 @@ def lfw_protocol(path: Path | str) -> Protocol:
     return Protocol(people, _pairs(texts["pairs.txt"]), train_people, test_people, train_pairs, test_pairs)
 
 
-def pair_rows(some: Examples, pairs: Sequence[Pair]) -> tuple[Int64[Tensor, "n 2"], Bool[Tensor, "n"]]:
+def pair_rows(examples: Examples, pairs: Sequence[Pair]) -> tuple[Int64[Tensor, "n 2"], Bool[Tensor, "n"]]:
     """Where the images of pairs stand in a set of examples, and which pairs are of one person."""
-    rows = torch.tensor([some.rows(pair[:2]) for pair in pairs], dtype=torch.int64).reshape(-1, 2)
+    rows = torch.tensor([examples.rows(pair[:2]) for pair in pairs], dtype=torch.int64).reshape(-1, 2)
     return rows, torch.tensor([pair.same for pair in pairs], dtype=torch.bool)
 
 
@@ -117,7 +117,7 @@ def _why_not(file: Path, root: Path) -> str:
 def _lists(path: Path) -> dict[str, str]:
     if path.is_dir():
         places = {name: [path / name, path.parent / name] for name in LISTS}
-        files = {name: next((p for p in some if p.is_file()), None) for name, some in places.items()}
+        files = {name: next((p for p in paths if p.is_file()), None) for name, paths in places.items()}
         return {name: file.read_text() for name, file in files.items() if file is not None}
     spans = {PurePosixPath(name).name: span for name, span, why in members(path) if not why and "/" not in name}
     return {name: read_span(path, spans[name]).decode() for name in LISTS if name in spans}

@@ -7,12 +7,12 @@ require_package("likewise.difficulty", "torch")
 
 from likewise.difficulty.depth import prediction_depth
 from likewise.difficulty.labelled import labelled
-from likewise.difficulty.plan import Plan
+from likewise.difficulty.plan import DepthPlan
 from likewise.difficulty.taps import Taps
 from likewise.difficulty.traits import rank_correlation
 
 __all__ = [
-    "Plan",
+    "DepthPlan",
     "Taps",
     "labelled",
     "prediction_depth",

@@ -176,7 +176,7 @@ Answers = dict[str, tuple[Bool[Tensor, "N"], Int64[Tensor, "k n"]]]  # of each s
 
 
 @dataclass(frozen=True)
-class Keeping:
+class ResultStore:
     """Files of one run: `settings.json`, votes of finished layers, and activations until their layer is finished.
 
     lasting: somebody may come back to this folder; if not, only activations are written.

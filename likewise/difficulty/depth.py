@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 import likewise
 from likewise.checks import require, require_count
-from likewise.difficulty.activations import Keeping, Layout, described, layout_of, require_evaluation
+from likewise.difficulty.activations import Layout, ResultStore, described, layout_of, require_evaluation
 from likewise.difficulty.labelled import Labelled, labelled
-from likewise.difficulty.plan import MAX_MEMORY, Plan, plan_layers
+from likewise.difficulty.plan import MAX_MEMORY, DepthPlan, plan_layers
 from likewise.difficulty.results import Curve, Depths, PredictionDepth
-from likewise.difficulty.sweep import TEST, TRAIN, Answered, Job, Queries, sweep
+from likewise.difficulty.sweep import TEST, TRAIN, Answered, Queries, SweepJob, sweep
 from likewise.difficulty.taps import Tap
 from likewise.files import json_hash
 from likewise.networks.weights import weights_hash
@@ -108,7 +108,7 @@ def prediction_depth(
     fingerprint = _fingerprint(model, sets, settings)
     with _keeping(folder) as keeping:
         keeping.claim(fingerprint, settings)
-        found = sweep(Job(model, layers, layout, plan, ks, keeping, progress), sets)
+        found = sweep(SweepJob(model, layers, layout, plan, ks, keeping, progress), sets)
     depths = {which: _depths(sets[which], answered, ks, layout) for which, answered in found.sets.items()}
     return PredictionDepth(
         tuple(layout.widths),
@@ -136,7 +136,7 @@ def plan_depth(
     layers: Sequence[str | Tap] | None = None,
     train_rows: Sequence[int] | None = None,
     max_memory: int = MAX_MEMORY,
-) -> Plan:
+) -> DepthPlan:
     """What `prediction_depth` would do with these arguments: widths, bytes, places, blocks; only one example is run."""
     sets, ks, layout = _asked(model, train, test, (k, *sweep_ks), layers, train_rows, 0)
     return _planned(sets, ks, layout, max_memory)
@@ -203,7 +203,7 @@ def _queries(data: Labelled, rows: Sequence[int] | None, sample: int) -> Queries
     return Queries(data, wanted, sampled)
 
 
-def _planned(sets: dict[str, Queries], ks: Sequence[int], layout: Layout, max_memory: int) -> Plan:
+def _planned(sets: dict[str, Queries], ks: Sequence[int], layout: Layout, max_memory: int) -> DepthPlan:
     return plan_layers(
         layout.widths,
         support=len(sets[TRAIN].data),
@@ -247,13 +247,13 @@ def _fingerprint(model: nn.Module, sets: dict[str, Queries], settings: dict[str,
 
 
 @contextmanager
-def _keeping(folder: Path | str | None) -> Generator[Keeping]:
+def _keeping(folder: Path | str | None) -> Generator[ResultStore]:
     """The folder that was given, or one that is gone afterwards."""
     if folder is not None:
-        yield Keeping(Path(folder), lasting=True)
+        yield ResultStore(Path(folder), lasting=True)
     else:
         with tempfile.TemporaryDirectory(prefix="likewise-depth-") as place:
-            yield Keeping(Path(place), lasting=False)
+            yield ResultStore(Path(place), lasting=False)
 
 
 def _depths(asked: Queries, answered: Answered, ks: Sequence[int], layout: Layout) -> Depths:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from likewise.checks import refuse, require
-from likewise.difficulty.plan import LayerPlan, Plan
+from likewise.difficulty.plan import DepthPlan, LayerPlan
 from likewise.difficulty.results import Curve, Depths, PredictionDepth, Reads
 from likewise.files import write_whole
 
@@ -87,7 +87,7 @@ def read_depth(path: Path | str) -> PredictionDepth:
         curves,
         Reads(**facts["reads"]),
         facts["recomputed"],
-        Plan(layers, **facts["plan"]),
+        DepthPlan(layers, **facts["plan"]),
         facts["settings"],
         facts["fingerprint"],
         facts["versions"],

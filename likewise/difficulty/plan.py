@@ -27,7 +27,7 @@ class LayerPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DepthPlan:
     """All probes, the memory that they take at most, and the disk.
 
     memory: bytes of our arrays at the worst moment; the model, its forward pass and the interpreter come on top.
@@ -61,7 +61,7 @@ def plan_layers(
     k: int,
     number: int = 4,
     max_memory: int = MAX_MEMORY,
-) -> Plan:
+) -> DepthPlan:
     """The plan for probes of these widths, with so many training examples, of which `train` are queries, and `test`.
 
     number: bytes of an activation.
@@ -98,13 +98,13 @@ def plan_layers(
         layers.append(LayerPlan(name, width, sizes[name], place, n, m, working, (train + test) * support * width))
     memory = max_memory - free + max(layer.working for layer in layers)
     disk = sum(layer.bytes for layer in layers if layer.place == "disk")
-    return Plan(tuple(layers), support, train + test, memory, disk, max_memory)
+    return DepthPlan(tuple(layers), support, train + test, memory, disk, max_memory)
 
 
 def _working(width: int, queries: int, support: int, k: int, number: int) -> int:
     """Bytes of `nearest`: queries, some of them centred, support as read and centred, products, candidates."""
-    some = min(queries, QUERIES)
-    return number * (width * (queries + some + 2 * support) + 2 * some * support) + 64 * queries * (k + EXTRA)
+    centred = min(queries, QUERIES)
+    return number * (width * (queries + centred + 2 * support) + 2 * centred * support) + 64 * queries * (k + EXTRA)
 
 
 def _blocks(width: int, queries: int, support: int, k: int, number: int, free: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from likewise.difficulty.plan import Plan
+from likewise.difficulty.plan import DepthPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class PredictionDepth:
     curves: Mapping[str, Curve]
     reads: Reads
     recomputed: int
-    plan: Plan
+    plan: DepthPlan
     settings: Mapping[str, Any]
     fingerprint: str
     versions: Mapping[str, str]

@@ -15,7 +15,7 @@ from likewise.data.opening import Halves
 from likewise.difficulty.consistency import Consistency, Quadrants, depth_consistency, quadrants
 from likewise.difficulty.depth import plan_depth, prediction_depth
 from likewise.difficulty.labelled import Labelled, labelled
-from likewise.difficulty.plan import MAX_MEMORY, Plan
+from likewise.difficulty.plan import MAX_MEMORY, DepthPlan
 from likewise.difficulty.results import Depths, PredictionDepth
 from likewise.difficulty.traits import RankCorrelation, input_margin, input_traits, rank_correlation
 from likewise.files import finite
@@ -205,7 +205,7 @@ class DepthJob:
 
 
 def run_depth_job(
-    job: DepthJob, *, planned: Callable[[Plan], object] | None = None, progress: Progress = silent
+    job: DepthJob, *, planned: Callable[[DepthPlan], object] | None = None, progress: Progress = silent
 ) -> DepthStudy:
     """Open models and data and find the depths. planned: told the memory and places of the work before it is done."""
     progress(0.0, "images")
@@ -246,7 +246,7 @@ def subject_of(
     return Subject(name, model.eval(), train, test, halves.how, preparation, trained_here)
 
 
-def plan_study(subject: Subject, *, k: int = 30, max_memory: int = MAX_MEMORY) -> Plan:
+def plan_study(subject: Subject, *, k: int = 30, max_memory: int = MAX_MEMORY) -> DepthPlan:
     """Bytes, blocks and places of the work, before it is done."""
     return plan_depth(subject.model, *subject.sets, k=k, max_memory=max_memory)
 

@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
 from likewise.checks import require
-from likewise.difficulty.activations import Activations, Answers, Keeping, Layout, Stored, capture
+from likewise.difficulty.activations import Activations, Answers, Layout, ResultStore, Stored, capture
 from likewise.difficulty.labelled import Labelled
-from likewise.difficulty.plan import LayerPlan, Plan
+from likewise.difficulty.plan import DepthPlan, LayerPlan
 from likewise.difficulty.results import Reads
 from likewise.difficulty.taps import Tap
 from likewise.progress import Progress, part, parts
@@ -96,15 +96,15 @@ class Queries:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class SweepJob:
     """A model, its probes, and how the work is to be done."""
 
     model: nn.Module
     layers: Sequence[str | Tap] | None
     layout: Layout
-    plan: Plan
+    plan: DepthPlan
     ks: tuple[int, ...]
-    keeping: Keeping
+    keeping: ResultStore
     progress: Progress
 
 
@@ -125,7 +125,7 @@ class Swept:
     recomputed: int
 
 
-def sweep(job: Job, sets: Mapping[str, Queries]) -> Swept:
+def sweep(job: SweepJob, sets: Mapping[str, Queries]) -> Swept:
     """Ask the probes, last one first: of each set those who are wanted and not contradicted at every k, or sampled.
 
     A depth depends on the last probe that disagrees and on none before it, so it comes out as from all answers. `sets`
@@ -154,7 +154,7 @@ def sweep(job: Job, sets: Mapping[str, Queries]) -> Swept:
     return Swept(answered, Reads(short, sample, full), recomputed)
 
 
-def _forward(job: Job, which: str, data: Labelled, wanted: Sequence[str], progress: Progress) -> Activations:
+def _forward(job: SweepJob, which: str, data: Labelled, wanted: Sequence[str], progress: Progress) -> Activations:
     """The activations of a set, from an earlier run if they are all there."""
     found = job.keeping.load_activations(which, len(data), job.layout, wanted)
     if found is not None:
@@ -178,7 +178,7 @@ def _forward(job: Job, which: str, data: Labelled, wanted: Sequence[str], progre
 
 
 def _ask(
-    job: Job,
+    job: SweepJob,
     number: int,
     sets: Mapping[str, Queries],
     made: Mapping[str, Activations],

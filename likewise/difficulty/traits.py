@@ -43,8 +43,8 @@ def input_margin(model: nn.Module, x: Float[Tensor, "N *input"], *, batch: int =
     require_evaluation(where, model)
     require_count(where, "batch", batch)
     found = [torch.zeros(0, dtype=x.dtype)]
-    for some in x.split(batch):
-        inputs = some.detach().to(device_of(model)).requires_grad_()
+    for part in x.split(batch):
+        inputs = part.detach().to(device_of(model)).requires_grad_()
         with torch.enable_grad():
             logits = model(inputs)
             require(logits.shape[-1] > 1, where, "model", "have two classes or more", logits.shape[-1])
@@ -88,7 +88,7 @@ def rank_correlation(x: Float64[Tensor, "N"], y: Float64[Tensor, "N"], *, confid
     return RankCorrelation(value, math.tanh(middle - half), math.tanh(middle + half), count)
 
 
-def input_traits(train: Labelled, some: Labelled) -> dict[str, Float64[Tensor, "N"]]:
+def input_traits(train: Labelled, examples: Labelled) -> dict[str, Float64[Tensor, "N"]]:
     """What can be said of examples from their inputs and labels alone, by name.
 
     contrast: the standard deviation of an input's numbers. rarity: the distance to the mean training example of its
@@ -101,7 +101,7 @@ def input_traits(train: Labelled, some: Labelled) -> dict[str, Float64[Tensor, "
     >>> {name: round(values.item(), 3) for name, values in found.items()}
     {'contrast': 0.0, 'rarity': 1.0, 'overlap': 0.333, 'class size': 2.0}
     """
-    classes = 1 + int(torch.cat([train.labels, some.labels]).max())
+    classes = 1 + int(torch.cat([train.labels, examples.labels]).max())
     sums, done = None, 0
     for inputs in train.batches():
         rows = inputs.flatten(1).double().cpu()
@@ -113,9 +113,9 @@ def input_traits(train: Labelled, some: Labelled) -> dict[str, Float64[Tensor, "
     means, known = sums / counts[:, None], counts > 0
     found: dict[str, list[Tensor]] = {"contrast": [], "rarity": [], "overlap": []}
     done = 0
-    for inputs in some.batches():
+    for inputs in examples.batches():
         rows = inputs.flatten(1).double().cpu()
-        labels = some.labels[done : done + len(rows)]
+        labels = examples.labels[done : done + len(rows)]
         distances = squared_distances(rows, means.nan_to_num()).sqrt()
         own = distances.gather(1, labels[:, None])[:, 0].masked_fill(~known[labels], torch.nan)
         others = distances.masked_fill(~known, torch.inf).scatter(1, labels[:, None], torch.inf).amin(dim=1)
@@ -125,5 +125,5 @@ def input_traits(train: Labelled, some: Labelled) -> dict[str, Float64[Tensor, "
         done += len(rows)
     traits = {name: torch.cat(values) for name, values in found.items()}
     if len(counts[known].unique()) > 1:
-        traits["class size"] = counts[some.labels]
+        traits["class size"] = counts[examples.labels]
     return traits

@@ -19,7 +19,7 @@ from likewise.evaluation.sweeps import Row, Table, row
 from likewise.files import finite
 from likewise.metric import CollapseError
 from likewise.networks import load_network
-from likewise.training import Diverged, Plan, Record, beside, fit
+from likewise.training import Diverged, Record, TrainingPlan, beside, fit
 from likewise.training.checkpoints import checkpoint_settings
 
 WIDTHS = (64, 128, 256, 512)
@@ -39,15 +39,15 @@ class _Run:
 
     group: str
     value: float
-    some: Examples
-    plan: Plan
+    examples: Examples
+    plan: TrainingPlan
     note: str = ""
 
 
 def table5(
-    some: Examples,
+    examples: Examples,
     test: Examples,
-    plan: Plan,
+    plan: TrainingPlan,
     folder: Path,
     *,
     widths: Sequence[int] = WIDTHS,
@@ -65,16 +65,16 @@ def table5(
     """
     for width in widths:
         require_count("table5", "widths", width)
-    runs = [_Run("dimension", width, some, replace(plan, embedding_dim=width)) for width in widths]
-    text = f"One network for each width, {plan.network}, {plan.steps:,} steps each on {len(some):,} images."
+    runs = [_Run("dimension", width, examples, replace(plan, embedding_dim=width)) for width in widths]
+    text = f"One network for each width, {plan.network}, {plan.steps:,} steps each on {len(examples):,} images."
     table = Table("Table 5: embedding dimension", text)
     return _filled(table, folder / "table5.jsonl", runs, test, protocol, far, workers, watch)
 
 
 def table6(
-    some: Examples,
+    examples: Examples,
     test: Examples,
-    plan: Plan,
+    plan: TrainingPlan,
     folder: Path,
     *,
     shares: Sequence[float] = SHARES,
@@ -92,34 +92,34 @@ def table6(
     runs = []
     for share in shares:
         require(0 < share <= 1, "table6", "shares", "be above 0 and at most 1", share)
-        part = share_of(some, share, seed=plan.seed)
+        part = share_of(examples, share, seed=plan.seed)
         runs.append(_Run("images", len(part), part, plan, f"{len(part.identities):,} identities"))
     text = f"One network for each amount of data, {plan.network}, {plan.steps:,} steps each."
     table = Table("Table 6: training data", text)
     return _filled(table, folder / "table6.jsonl", runs, test, protocol, far, workers, watch)
 
 
-def share_of(some: Examples, share: float, *, seed: int = 0) -> Examples:
+def share_of(examples: Examples, share: float, *, seed: int = 0) -> Examples:
     """The images of a share of the identities, two at least; a smaller share is part of a larger one."""
-    order = _shuffled(some, seed)
-    return some.of(order[: max(2, round(share * len(order)))])
+    order = _shuffled(examples, seed)
+    return examples.of(order[: max(2, round(share * len(order)))])
 
 
-def held_out(some: Examples, share: float, *, seed: int = 0) -> tuple[Examples, Examples]:
+def held_out(examples: Examples, share: float, *, seed: int = 0) -> tuple[Examples, Examples]:
     """Images to train on, and those of a share of the identities, which are nobody to be trained on."""
     require(0 < share < 1, "held_out", "share", "be between 0 and 1", share)
-    order = _shuffled(some, seed)
+    order = _shuffled(examples, seed)
     count = max(2, round(share * len(order)))
     require(len(order) - count >= 2, "held_out", "examples", f"have more than {count + 1} identities", len(order))
-    return some.without(order[:count]), some.of(order[:count])
+    return examples.without(order[:count]), examples.of(order[:count])
 
 
-def _shuffled(some: Examples, seed: int) -> list[str]:
-    order = torch.randperm(len(some.identities), generator=torch.Generator().manual_seed(seed))
-    return [some.identities[place] for place in order.tolist()]
+def _shuffled(examples: Examples, seed: int) -> list[str]:
+    order = torch.randperm(len(examples.identities), generator=torch.Generator().manual_seed(seed))
+    return [examples.identities[place] for place in order.tolist()]
 
 
-def plan_of(model: Path) -> Plan:
+def plan_of(model: Path) -> TrainingPlan:
     """The plan by which a network was trained, from the checkpoint beside it.
 
     Another network can then be trained like it, but for what is replaced in the plan. It is one from scratch: if this
@@ -129,11 +129,11 @@ def plan_of(model: Path) -> Plan:
     file = beside(model, "checkpoint")
     require(file.is_file(), "plan_of", "model", "have its checkpoint beside it", repr(str(model)), f"No {file.name}.")
     found = checkpoint_settings(file)
-    known: dict[str, Any] = {each.name: found[each.name] for each in fields(Plan) if each.name in found}
+    known: dict[str, Any] = {each.name: found[each.name] for each in fields(TrainingPlan) if each.name in found}
     known["size"] = None if known["size"] is None else tuple(known["size"])
     if found["start"] is not None:
         known |= {"head_steps": 0, "size": load_network(model).preparation.size}
-    return Plan(**known)
+    return TrainingPlan(**known)
 
 
 def _filled(
@@ -150,7 +150,7 @@ def _filled(
     where = table.title.partition(":")[0].lower().replace(" ", "")
     file.parent.mkdir(parents=True, exist_ok=True)
     for run in runs:
-        shared = set(run.some.identities) & set(test.identities)
+        shared = set(run.examples.identities) & set(test.identities)
         require(not shared, where, "test", "show nobody who is trained on", ", ".join(sorted(shared)[:3]))
     protocol = protocol or Everyone()
     far = supported_far(test.labels, protocol=protocol) if far is None else far
@@ -186,7 +186,7 @@ def _trained(
 ) -> Row | None:
     """A row, from its checkpoint on; none if it was stopped. A run that fails has a row that says so."""
     try:
-        fitted = fit(run.some, run.plan, out, resume=True, workers=workers, watch=told)
+        fitted = fit(run.examples, run.plan, out, resume=True, workers=workers, watch=told)
     except (CollapseError, Diverged) as error:
         return Row(run.group, run.value, *[math.nan] * 5, note=f"failed: {error}")
     if not fitted.trained.finished:
@@ -202,7 +202,7 @@ def _key(run: _Run, test: Examples, protocol: Listed | Everyone, far: float) -> 
     if isinstance(protocol, Listed):
         folds = protocol.folds.tolist() if isinstance(protocol.folds, torch.Tensor) else protocol.folds
         judged = [protocol.rows.tolist(), protocol.same.tolist(), folds, protocol.fold]
-    facts = [asdict(run.plan), run.some.fingerprint, test.fingerprint, judged, far]
+    facts = [asdict(run.plan), run.examples.fingerprint, test.fingerprint, judged, far]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 

@@ -36,7 +36,7 @@ TAIL, LEAST = 4, 100_000  # of the smallest distances the bootstrap sees so many
 class Subject:
     """Images that a protocol needs, embedded once each; the protocol's rows are rows of `vectors`."""
 
-    some: Examples
+    examples: Examples
     vectors: Float[Tensor, "N E"]
     labels: Int64[Tensor, "N"]
     protocol: Listed | Everyone
@@ -47,7 +47,7 @@ class Subject:
 def evaluate(
     network: Network,
     preparation: Preparation,
-    some: Examples,
+    examples: Examples,
     *,
     protocol: Listed | Everyone | None = None,
     far: float | None = None,
@@ -68,7 +68,7 @@ def evaluate(
     """
     require_count("evaluate", "worst", worst, least=0)
     embedding = Embedding(network, preparation, mirror, workers)
-    subject = embed_subject(embedding, some, protocol or Everyone(), part(progress, 0.0, 0.8))
+    subject = embed_subject(embedding, examples, protocol or Everyone(), part(progress, 0.0, 0.8))
     progress(0.8, "judging pairs")
     far = supported_far(subject.labels, protocol=subject.protocol) if far is None else far
     rates, curve = rates_and_curve(subject.vectors, subject.labels, protocol=subject.protocol, far=far)
@@ -77,14 +77,14 @@ def evaluate(
     progress(0.9, "looking for the worst pairs")
     view = _of_list if isinstance(subject.protocol, Listed) else _of_everyone
     doubts = require_shown("evaluate", far, _calibrating(subject.protocol, rates), see="the interval")
-    count, images = subject.some.shared(trained_on), len(subject.some)
+    count, images = subject.examples.shared(trained_on), len(subject.examples)
     seen = (SEEN if count == images else PARTLY.format(count=count, images=images),) if count else ()
     return Evaluation(
-        data=some.title,
+        data=examples.title,
         protocol=subject.protocol.title,
         listed=isinstance(subject.protocol, Listed),
-        images=len(subject.some),
-        identities=len(subject.some.identities),
+        images=len(subject.examples),
+        identities=len(subject.examples.identities),
         mirror=mirror,
         rates=rates,
         templates=Templates(subject.vectors.shape[1], after, rates.val - after.val),
@@ -121,22 +121,22 @@ class Embedding:
 
 def embed_subject(
     embedding: Embedding,
-    some: Examples,
+    examples: Examples,
     protocol: Listed | Everyone,
     progress: Progress = silent,
 ) -> Subject:
     """Embed what a protocol needs, each image once."""
-    used = protocol.rows.unique().tolist() if isinstance(protocol, Listed) else range(len(some))
-    images = some.take(used)
+    used = protocol.rows.unique().tolist() if isinstance(protocol, Listed) else range(len(examples))
+    images = examples.take(used)
     require(len(images) > 0, "evaluate", "examples", "not be empty", 0)
     found = embedding(images, progress)
     left_out = 0
     if isinstance(protocol, Listed):
-        place = torch.full((len(some),), -1, dtype=torch.int64)
+        place = torch.full((len(examples),), -1, dtype=torch.int64)
         place[torch.tensor(used)[found.rows]] = torch.arange(len(found.rows))
         protocol, left_out = _moved(protocol, place)
     kept = images if len(found.rows) == len(images) else images.take(found.rows.tolist())
-    skipped = tuple(dict.fromkeys([*some.skipped, *found.skipped]))
+    skipped = tuple(dict.fromkeys([*examples.skipped, *found.skipped]))
     return Subject(kept, found.vectors, kept.labels, protocol, left_out, skipped)
 
 
@@ -166,8 +166,8 @@ def _of_list(subject: Subject, rates: Rates, curve: Roc, worst: int) -> dict:
         "interval": bootstrap_threshold(d[others], subject.labels[pairs.rows[others]], far=rates.far),
         "roc": curve,
         "histogram": Histogram(width * torch.arange(1.0, BINS + 1), same, different),
-        "worst_same": _named(subject.some, pairs.rows[orders[0]], d[orders[0]]),
-        "worst_different": _named(subject.some, pairs.rows[orders[1]], d[orders[1]]),
+        "worst_same": _named(subject.examples, pairs.rows[orders[0]], d[orders[0]]),
+        "worst_different": _named(subject.examples, pairs.rows[orders[1]], d[orders[1]]),
     }
 
 
@@ -185,8 +185,8 @@ def _of_everyone(subject: Subject, rates: Rates, curve: Roc, worst: int) -> dict
         "interval": bootstrap_threshold(near.distances, labels[near.rows], faces, far=rates.far),
         "roc": _joined(curve, seen.roc),
         "histogram": Histogram(seen.edges[FINE - 1 :: FINE], same, different),
-        "worst_same": _named(subject.some, far_apart.rows, far_apart.distances),
-        "worst_different": _named(subject.some, near.rows[:worst], near.distances[:worst]),
+        "worst_same": _named(subject.examples, far_apart.rows, far_apart.distances),
+        "worst_different": _named(subject.examples, near.rows[:worst], near.distances[:worst]),
     }
 
 
@@ -208,9 +208,9 @@ def _joined(low: Roc, whole: Roc) -> Roc:
     return Roc(threshold, torch.cat([low.far, whole.far])[order], torch.cat([low.val, whole.val])[order])
 
 
-def _named(some: Examples, rows: Int64[Tensor, "n 2"], distances: Float[Tensor, "n"]) -> tuple[Worst, ...]:
+def _named(examples: Examples, rows: Int64[Tensor, "n 2"], distances: Float[Tensor, "n"]) -> tuple[Worst, ...]:
     pairs = zip(rows.tolist(), distances.tolist(), strict=True)
-    return tuple(Worst(some.items[one], some.items[two], distance) for (one, two), distance in pairs)
+    return tuple(Worst(examples.items[one], examples.items[two], distance) for (one, two), distance in pairs)
 
 
 def _clusters(subject: Subject, rates: Rates) -> ClusterScores:

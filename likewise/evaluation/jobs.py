@@ -98,11 +98,11 @@ class EvaluationJob:
         if protocol == "pairs":
             found = read_pairs(self.data)
             return found.examples, own_pairs(found, folds=self.folds)
-        some = open_examples(self.data, split=self.split)
+        examples = open_examples(self.data, split=self.split)
         if protocol == "folders":
-            return some, Everyone(self.splits, self.seed)
+            return examples, Everyone(self.splits, self.seed)
         require(lfw, "evaluate", "--protocol", "not be lfw for data that is not LFW", repr(self.data))
-        return some, lfw_pairs(some, lfw_protocol(self.data), view=self.view, fold=self.fold)
+        return examples, lfw_pairs(examples, lfw_protocol(self.data), view=self.view, fold=self.fold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +147,10 @@ def run_evaluation_job(
     saved = load_network(job.model)
     others = {path: load_network(path) for path in job.others}
     stages = iter(parts(progress, job.judges + len(job.numbers) + job.robustness))
-    some, evaluation, tables = None, None, []
+    examples, evaluation, tables = None, None, []
     if job.judges:
-        some, protocol = job.open()
-        network, workers = (saved.network, saved.preparation, some), job.processes
+        examples, protocol = job.open()
+        network, workers = (saved.network, saved.preparation, examples), job.processes
         with warnings.catch_warnings(action="ignore", category=FewImpostorsWarning):  # the result holds the warning
             evaluation = evaluate(
                 *network,
@@ -170,9 +170,9 @@ def run_evaluation_job(
                 "workers": workers,
             }
             if 3 in job.numbers:
-                named = {_named(path, each, some): each for path, each in {job.model: saved, **others}.items()}
+                named = {_named(path, each, examples): each for path, each in {job.model: saved, **others}.items()}
                 pairs = {name: (each.network, each.preparation) for name, each in named.items()}
-                tables.append(table3(pairs, some, **same, progress=next(stages)))
+                tables.append(table3(pairs, examples, **same, progress=next(stages)))
             if 4 in job.numbers:
                 tables.append(table4(*network, **same, progress=next(stages)))
             if job.robustness:
@@ -180,13 +180,13 @@ def run_evaluation_job(
     for number in sorted(TRAINING & {*job.numbers}):
         if all(table.finished for table in tables):
             tables.append(_trained(number, job, next(stages), interrupted))
-    return EvaluationResult(job, saved, some, evaluation, tuple(tables))
+    return EvaluationResult(job, saved, examples, evaluation, tuple(tables))
 
 
-def _named(path: Path, saved: Saved, some: Examples) -> str:
+def _named(path: Path, saved: Saved, examples: Examples) -> str:
     """The name of a network in Table 3."""
-    seen = some.shared(saved.trained_on)
-    which = "these" if seen == len(some) else f"{seen:,} of these"
+    seen = examples.shared(saved.trained_on)
+    which = "these" if seen == len(examples) else f"{seen:,} of these"
     return f"{path.name}, trained on {which} images" if seen else path.name
 
 
@@ -194,12 +194,12 @@ def _trained(number: int, job: EvaluationJob, progress: Progress, interrupted: C
     """Table 5 or 6: networks like the model, trained on some identities of the data and judged on others."""
     plan = plan_of(job.model)
     plan = plan if job.steps is None else replace(plan, steps=job.steps)
-    some = open_examples(job.data)
+    examples = open_examples(job.data)
     if Path(job.data).exists() and is_lfw(Path(job.data)):
         lists = lfw_protocol(job.data)
-        train, test = some.of(lists.train_people), some.of(lists.test_people)
+        train, test = examples.of(lists.train_people), examples.of(lists.test_people)
     else:
-        train, test = held_out(some, job.held_out, seed=job.seed)
+        train, test = held_out(examples, job.held_out, seed=job.seed)
 
     def watch(done: float, doing: str) -> bool:
         progress(done, doing)

@@ -116,12 +116,12 @@ def _drawn(labels: Int64[Tensor, "N"], generator: torch.Generator) -> tuple[Tens
     people = torch.full((MOST,), len(sizes))
     who = below(people)
     other = (who + 1 + below(people - 1)) % len(sizes)
-    images = [order[first[some] + below(sizes[some])] for some in (who, other)]
+    images = [order[first[each] + below(sizes[each])] for each in (who, other)]
     different = torch.stack(images, 1)
     return tuple(pairs.sort(1).values.unique(dim=0) for pairs in (same, different))
 
 
-def lfw_pairs(some: Examples, protocol: Protocol, *, view: Literal[1, 2] = 2, fold: int | None = None) -> Listed:
+def lfw_pairs(examples: Examples, protocol: Protocol, *, view: Literal[1, 2] = 2, fold: int | None = None) -> Listed:
     """LFW's own pairs. View 2 is for a result: ten folds of 300 + 300. View 1 is for every choice before it.
 
     fold: of View 2, from 1 to 10, to be judged alone with thresholds from the other nine: for a network that was
@@ -132,12 +132,12 @@ def lfw_pairs(some: Examples, protocol: Protocol, *, view: Literal[1, 2] = 2, fo
     require(view in (1, 2), "lfw_pairs", "view", "be 1 or 2", view)
     if view == 1:
         require(fold is None, "lfw_pairs", "fold", "be of View 2", fold)
-        return Listed("LFW View 1, test pairs", *pair_rows(some, protocol.test_pairs))
+        return Listed("LFW View 1, test pairs", *pair_rows(examples, protocol.test_pairs))
     folds = len(protocol.pairs)
     if fold is not None:
         require_count("lfw_pairs", "fold", fold)
         require(fold <= folds, "lfw_pairs", "fold", f"be from 1 to {folds}", fold)
-    rows, same = pair_rows(some, [pair for part in protocol.pairs for pair in part])
+    rows, same = pair_rows(examples, [pair for part in protocol.pairs for pair in part])
     number = torch.cat([torch.full((len(part),), place + 1) for place, part in enumerate(protocol.pairs)])
     title = f"LFW View 2, {folds} folds" if fold is None else f"LFW View 2, fold {fold}"
     return Listed(title, rows, same, number, fold)

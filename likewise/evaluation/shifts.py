@@ -43,10 +43,10 @@ class Shifted:
         return self.shift(self.preparation.fitted(self.source.read(index, least=least)))
 
 
-def shifted(some: Examples, preparation: Preparation, shift: Shift) -> Examples:
+def shifted(examples: Examples, preparation: Preparation, shift: Shift) -> Examples:
     """The same examples, each image changed when it is read."""
-    source = Shifted(some.source, preparation, shift)
-    return Examples(some.title, source, some.items, some.labels, some.identities, some.skipped)
+    source = Shifted(examples.source, preparation, shift)
+    return Examples(examples.title, source, examples.items, examples.labels, examples.identities, examples.skipped)
 
 
 @dataclass(frozen=True)

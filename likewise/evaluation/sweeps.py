@@ -90,7 +90,7 @@ class Table:
 
 def table3(
     networks: Mapping[str, tuple[Network, Preparation]],
-    some: Examples,
+    examples: Examples,
     *,
     protocol: Listed | Everyone | None = None,
     far: float | None = None,
@@ -110,7 +110,7 @@ def table3(
     rows: list[Row] = []
     for (name, (network, preparation)), step in zip(networks.items(), steps, strict=True):
         embedding = Embedding(network, preparation, mirror, workers)
-        subject = embed_subject(embedding, some, protocol, part(step, 0.0, 1.0, name))
+        subject = embed_subject(embedding, examples, protocol, part(step, 0.0, 1.0, name))
         far = supported_far(subject.labels, protocol=subject.protocol) if far is None else far
         rates = judge(subject.vectors, subject.labels, protocol=subject.protocol, far=far)
         macs = _macs(network, preparation) * (2 if mirror else 1)
@@ -131,7 +131,7 @@ def _macs(network: Network, preparation: Preparation) -> int:
 def table4(
     network: Network,
     preparation: Preparation,
-    some: Examples,
+    examples: Examples,
     *,
     protocol: Listed | Everyone | None = None,
     far: float | None = None,
@@ -149,7 +149,7 @@ def table4(
     """
     return _swept(
         Embedding(network, preparation, mirror, workers),
-        some,
+        examples,
         protocol or Everyone(),
         far,
         (*COMPRESSED, *reduced(math.prod(preparation.size))),
@@ -174,7 +174,7 @@ def reduced(pixels: int) -> tuple[Resolution, ...]:
 def robustness(
     network: Network,
     preparation: Preparation,
-    some: Examples,
+    examples: Examples,
     *,
     shifts: Sequence[Shift] = SHIFTS,
     protocol: Listed | Everyone | None = None,
@@ -191,7 +191,7 @@ def robustness(
     require(len(shifts) > 0, "robustness", "shifts", "hold at least one", "none")
     return _swept(
         Embedding(network, preparation, mirror, workers),
-        some,
+        examples,
         protocol or Everyone(),
         far,
         shifts,
@@ -202,7 +202,7 @@ def robustness(
 
 def _swept(
     embedding: Embedding,
-    some: Examples,
+    examples: Examples,
     protocol: Listed | Everyone,
     far: float | None,
     shifts: Sequence[Shift],
@@ -211,12 +211,12 @@ def _swept(
 ) -> Table:
     """The table with a row for unchanged images and one for every shift."""
     steps = parts(progress, 1 + len(shifts))
-    subject = embed_subject(embedding, some, protocol, part(steps[0], 0.0, 1.0, "unchanged"))
+    subject = embed_subject(embedding, examples, protocol, part(steps[0], 0.0, 1.0, "unchanged"))
     vectors, labels, protocol = subject.vectors, subject.labels, subject.protocol
     far = supported_far(labels, protocol=protocol) if far is None else far
     clean = judge(vectors, labels, protocol=protocol, far=far)
     first = row("unchanged", 0.0, clean, shares(vectors, labels, None, protocol, clean.threshold))
-    images, pixels = subject.some, math.prod(embedding.preparation.size)
+    images, pixels = subject.examples, math.prod(embedding.preparation.size)
     if len(images) * pixels * embedding.preparation.channels <= HELD:
         images = held(images, embedding.preparation, workers=embedding.workers)
     rows = [first]

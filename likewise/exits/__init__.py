@@ -28,7 +28,7 @@ from likewise.exits.fitting import (
 )
 from likewise.exits.observing import Loss, observe
 from likewise.exits.placement import suggest_placement
-from likewise.exits.risk import Path, common_path, control_risk, matched_path
+from likewise.exits.risk import ThresholdPath, common_path, control_risk, matched_path
 from likewise.exits.running import clocked
 from likewise.exits.splits import split_examples
 from likewise.exits.weights import load_exits, save_exits
@@ -43,10 +43,10 @@ __all__ = [
     "Margin",
     "MaxProbability",
     "Neighbours",
-    "Path",
     "Patience",
     "Policy",
     "PredictedDepth",
+    "ThresholdPath",
     "clocked",
     "common_path",
     "control_risk",

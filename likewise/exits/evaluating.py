@@ -13,7 +13,7 @@ from likewise.cost import cost
 from likewise.exits.criteria import Policy
 from likewise.exits.early import EarlyExit
 from likewise.exits.observing import LOSSES, Loss, Observed
-from likewise.exits.risk import Path
+from likewise.exits.risk import ThresholdPath
 from likewise.stats import upper_bound
 
 
@@ -123,9 +123,9 @@ def evaluate_exits(
     names = [] if groups is None else groups.unique().tolist()
     found = []
     for name in names:
-        some = losses[groups == name]
-        upper = upper_bound(((some - least) / (1 - least)).numpy(), delta=delta / len(names)) * (1 - least) + least
-        found.append(GroupRisk(name, len(some), some.mean().item(), upper))
+        group = losses[groups == name]
+        upper = upper_bound(((group - least) / (1 - least)).numpy(), delta=delta / len(names)) * (1 - least) + least
+        found.append(GroupRisk(name, len(group), group.mean().item(), upper))
     return Evaluation(
         policy=policy,
         count=len(seen),
@@ -167,7 +167,7 @@ class Point:
     early: float | None = None
 
 
-def trade_off(seen: Observed, path: Path, *, costs: ExitCosts) -> tuple[Point, ...]:
+def trade_off(seen: Observed, path: ThresholdPath, *, costs: ExitCosts) -> tuple[Point, ...]:
     """Accuracy against multiply-adds at every step of a path on test data: to be shown, not to be chosen from."""
     require(seen.role == "test", "trade_off", "seen", "be observed on data for test", f"data for {seen.role}")
     points = []
@@ -280,8 +280,8 @@ class Answer:
 def pareto(points: Sequence[Point], *, by: Clock) -> tuple[Point, ...]:
     """The points that no other beats in accuracy and cost, cheapest first; of equal ones the first.
 
-    >>> some = [Point("a", 0.9, 5.0), Point("b", 0.8, 6.0), Point("c", 0.95, 7.0)]
-    >>> [point.name for point in pareto(some, by="macs")]
+    >>> points = [Point("a", 0.9, 5.0), Point("b", 0.8, 6.0), Point("c", 0.95, 7.0)]
+    >>> [point.name for point in pareto(points, by="macs")]
     ['a', 'c']
     """
     require_choice("pareto", "by", by, ("seconds", "macs"))

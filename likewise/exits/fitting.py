@@ -14,7 +14,7 @@ from likewise.exits.criteria import ClassMeans, Neighbours, PredictedDepth
 from likewise.exits.early import EarlyExit, evaluating
 from likewise.exits.observing import SIZE
 from likewise.exits.splits import Fed, Split
-from likewise.training import Feed, Keep, Record, Schedule, train
+from likewise.training import CheckpointPolicy, Feed, Record, Schedule, train
 from likewise.training.loop import Trained
 
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 1e-3, 1e3
@@ -75,7 +75,7 @@ def train_exits(
     body: Literal["frozen", "joint"] = "frozen",
     weights: Sequence[float] | None = None,
     schedule: Schedule | None = None,
-    keep: Keep | None = None,
+    keep: CheckpointPolicy | None = None,
     resume: bool = False,
     seed: int = 0,
     watch: Callable[[Record], bool | None] | None = None,
@@ -150,8 +150,8 @@ def fit_neighbours(exits: EarlyExit, data: Split, *, k: int = 10, most: int = 20
     require_count("fit_neighbours", "most", most)
     exits.ledger.take("fit_neighbours", data, roles=("train",))
     chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))[:most].sort().values
-    some = data.take(chosen)
-    return Neighbours(tuple(_features_and_logits(exits, some)[0]), some.labels, k=k)
+    stored = data.take(chosen)
+    return Neighbours(tuple(_features_and_logits(exits, stored)[0]), stored.labels, k=k)
 
 
 def fit_class_means(exits: EarlyExit, data: Split) -> ClassMeans:

@@ -19,22 +19,22 @@ STEPS = 50
 
 
 @dataclass(frozen=True)
-class Path:
+class ThresholdPath:
     """Thresholds for every head, in steps from the safest on; fixed before calibration data is seen."""
 
     steps: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        require(len(self.steps) > 0, "Path", "steps", "be one or more", 0)
+        require(len(self.steps) > 0, "ThresholdPath", "steps", "be one or more", 0)
         falls = all(
             later <= earlier
             for first, second in zip(self.steps, self.steps[1:], strict=False)
             for earlier, later in zip(first, second, strict=True)
         )
-        require(falls, "Path", "steps", "start at the safest: no threshold may rise", self.steps)
+        require(falls, "ThresholdPath", "steps", "start at the safest: no threshold may rise", self.steps)
 
 
-def common_path(criterion: Criterion, *, heads: int, steps: int = STEPS) -> Path:
+def common_path(criterion: Criterion, *, heads: int, steps: int = STEPS) -> ThresholdPath:
     """One threshold for all heads, from close to the highest score down; it looks at no data.
 
     It is (1 - t) times the highest score, t growing from 0.0001 to 1 by equal factors.
@@ -48,10 +48,10 @@ def common_path(criterion: Criterion, *, heads: int, steps: int = STEPS) -> Path
     hint = "Use matched_path on a selection split."
     require(math.isfinite(highest), "common_path", "criterion", "have a highest score", highest, hint)
     shares = [10 ** (-4 + 4 * step / (steps - 1)) for step in range(steps)]
-    return Path(tuple((highest * (1 - share),) * heads for share in shares))
+    return ThresholdPath(tuple((highest * (1 - share),) * heads for share in shares))
 
 
-def matched_path(seen: Observed, *, steps: int = STEPS, least: float = 1e-4) -> Path:
+def matched_path(seen: Observed, *, steps: int = STEPS, least: float = 1e-4) -> ThresholdPath:
     """Thresholds that let heads err alike, from selection data: one step for each share of errors t.
 
     At step t a head's threshold is the lowest at which at most a share t of the selection examples at or above it
@@ -65,7 +65,7 @@ def matched_path(seen: Observed, *, steps: int = STEPS, least: float = 1e-4) -> 
         _lowest(score.double(), answer != seen.full, shares)
         for score, answer in zip(seen.scores, seen.classes[:-1], strict=True)
     ]
-    return Path(tuple(zip(*heads, strict=True)))
+    return ThresholdPath(tuple(zip(*heads, strict=True)))
 
 
 def _lowest(scores: Float[Tensor, "N"], wrong: Bool[Tensor, "N"], shares: list[float]) -> list[float]:
@@ -134,7 +134,7 @@ def control_risk(
     risk: float = 0.01,
     delta: float = 0.05,
     criterion: Criterion | None = None,
-    path: Path | None = None,
+    path: ThresholdPath | None = None,
     loss: Loss = "disagreement",
     method: Method | None = None,
     groups: Int64[Tensor, "N"] | None = None,
@@ -158,7 +158,7 @@ def control_risk(
     require_choice(where, "loss", loss, tuple(LOSSES))
     loss_of, least = LOSSES[loss]
     method = ("learn then test" if least == 0 else "betting") if method is None else method
-    test = Proof(risk, delta, method, least)
+    test = RiskTest(risk, delta, method, least)
     seen = _observed(exits, data, criterion)
     test.require_enough(len(seen))
     path = common_path(seen.criterion, heads=len(seen.scores)) if path is None else path
@@ -200,7 +200,7 @@ def _observed(exits: EarlyExit, data: Split | Observed, criterion: Criterion | N
 
 
 def _within(
-    test: "Proof", losses: Float[Tensor, "steps N"], groups: Int64[Tensor, "N"] | None
+    test: "RiskTest", losses: Float[Tensor, "steps N"], groups: Int64[Tensor, "N"] | None
 ) -> list[tuple[int, Bool[Tensor, "N"], int]]:
     """Each group, its rows, and how many steps it walks at delta / groups."""
     if groups is None:
@@ -208,13 +208,13 @@ def _within(
     same = len(groups) == losses.shape[1]
     require(same, "control_risk", "groups", f"be one for each of {losses.shape[1]} examples", len(groups))
     names = groups.unique().tolist()
-    stricter = Proof(test.risk, test.delta / len(names), test.method, test.least)
+    stricter = RiskTest(test.risk, test.delta / len(names), test.method, test.least)
     rows = [(name, groups == name) for name in names]
-    return [(name, some, stricter.walk(stricter.evidence(losses[:, some]))) for name, some in rows]
+    return [(name, members, stricter.walk(stricter.evidence(losses[:, members]))) for name, members in rows]
 
 
 @dataclass(frozen=True)
-class Proof:
+class RiskTest:
     """One way to show that a mean loss is at most `risk`; losses lie between `least` and 1."""
 
     risk: float

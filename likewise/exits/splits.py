@@ -42,9 +42,9 @@ class Split:
         return f"Split({len(self):,} examples, {self.role})"
 
     @classmethod
-    def read(cls, some: Examples, preparation: Preparation, *, role: Role, workers: int = 0) -> Self:
+    def read(cls, examples: Examples, preparation: Preparation, *, role: Role, workers: int = 0) -> Self:
         """All images of some examples, prepared, in memory; unreadable ones are left out."""
-        feed = Batches(some, preparation, in_order(len(some), 256), workers=workers)
+        feed = Batches(examples, preparation, in_order(len(examples), 256), workers=workers)
         batches = list(feed.since(0))
         require(len(batches) > 0, "Split.read", "examples", "not be empty", 0)
         return cls(torch.cat([b.images for b in batches]), torch.cat([b.labels for b in batches]), role)
@@ -119,7 +119,7 @@ def split_examples(
     ends = [round(count * sum(shares[:number])) for number in range(1, 4)]
     part = torch.bucketize(order[group], torch.tensor(ends), right=True)  # 0, 1, 2 for the shares, 3 for training
     rows = [(part == number).nonzero()[:, 0] for number in (3, 0, 1, 2)]
-    return Splits(*(Split(inputs[some], labels[some], role) for some, role in zip(rows, ROLES, strict=True)))
+    return Splits(*(Split(inputs[chosen], labels[chosen], role) for chosen, role in zip(rows, ROLES, strict=True)))
 
 
 class Ledger:

@@ -43,17 +43,17 @@ from likewise.networks.classifiers import Opened
 from likewise.networks.weights import weights_hash
 from likewise.progress import Progress, part, silent
 from likewise.stats import least_examples
-from likewise.training import Cosine, Keep, Record, train
+from likewise.training import CheckpointPolicy, Cosine, Record, train
 from likewise.training.objectives import Logits
 
 EVERY = 100  # steps between checkpoints
-SETTLED = (0.5, 0.9)  # of the training examples: where the groups of difficulty part
+SETTLED_SHARES = (0.5, 0.9)  # of the training examples: where the groups of difficulty part
 SELECTION, CALIBRATION, TEST = 0.2, 0.4, 0.4  # of the held-out half
 SHARES = (0.0, 0.15), (0.15, 0.4), (0.4, 0.5), (0.5, 1.0)  # of the time: depth, heads, depth again, smaller networks
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExitPlan:
     """What is promised, how heads are placed and trained, and what is timed.
 
     risk, delta: as in `control_risk`. heads: at most. grid: as in `EarlyExit`. steps, rate, batch: of training, for the
@@ -80,18 +80,18 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in ("heads", "grid", "steps", "batch", "support", "queries", "repeats"):
-            require_count("Plan", name, getattr(self, name))
+            require_count("ExitPlan", name, getattr(self, name))
         for name in ("risk", "delta"):
-            require(0 < getattr(self, name) < 1, "Plan", name, "be between 0 and 1", getattr(self, name))
+            require(0 < getattr(self, name) < 1, "ExitPlan", name, "be between 0 and 1", getattr(self, name))
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class DepthGroups:
     """Prediction depths of training, calibration and test examples, and the groups of difficulty, cut by the first.
 
     heads: of the training examples again, by the neighbours in what a head would see. cuts: the depths up to which half
-    and nine tenths of the training examples are settled, if they ever are. support: how many training examples all were
-    compared with.
+    and nine tenths of the training examples are settled, if they ever are. support: how many training examples
+    all were compared with.
     """
 
     layers: tuple[str, ...]
@@ -122,7 +122,7 @@ class Prepared:
     exits: EarlyExit
     costs: ExitCosts
     temperatures: tuple[float, ...]
-    settled: Settled | None
+    depth_groups: DepthGroups | None
     placement: Placement | None
     alone: float
     smaller: Mapping[str, nn.Module]
@@ -132,7 +132,7 @@ def prepare_exits(
     network: nn.Module,
     parts: Splits,
     *,
-    plan: Plan,
+    plan: ExitPlan,
     smaller: Mapping[str, nn.Module],
     folder: Path | None = None,
     progress: Progress = silent,
@@ -144,9 +144,9 @@ def prepare_exits(
     """
     steps = [part(progress, start, stop) for start, stop in SHARES]
     alone = accuracy(network, parts.test.inputs, parts.test.labels)
-    settled = None if plan.k is None else settle(network, parts, plan=plan, progress=steps[0])
+    depth_groups = None if plan.k is None else group_by_depth(network, parts, plan=plan, progress=steps[0])
     body = copy.deepcopy(network) if plan.joint else network
-    exits, placement = place_heads(body, parts.train.inputs[:2], settled, plan=plan)
+    exits, placement = place_heads(body, parts.train.inputs[:2], depth_groups, plan=plan)
     train_exits(
         exits,
         parts.train.feed(size=plan.batch, seed=plan.seed),
@@ -158,8 +158,8 @@ def prepare_exits(
         seed=plan.seed,
         watch=_watch(steps[1], plan.steps, "heads"),
     )
-    if settled is not None and plan.joint:  # of the body as it is now
-        settled = settle(exits.network, parts, plan=plan, progress=steps[2])
+    if depth_groups is not None and plan.joint:  # of the body as it is now
+        depth_groups = group_by_depth(exits.network, parts, plan=plan, progress=steps[2])
     for number, (name, other) in enumerate(smaller.items()):
         turn = part(steps[3], number / len(smaller), (number + 1) / len(smaller))
         train_classifier(other, parts, plan=plan, name=name, folder=folder, progress=turn)
@@ -167,14 +167,14 @@ def prepare_exits(
         exits,
         exit_costs(exits, parts.train.inputs),
         fit_temperatures(exits, parts.selection),
-        settled,
+        depth_groups,
         placement,
         alone,
         smaller,
     )
 
 
-def settle(network: nn.Module, parts: Splits, *, plan: Plan, progress: Progress = silent) -> Settled:
+def group_by_depth(network: nn.Module, parts: Splits, *, plan: ExitPlan, progress: Progress = silent) -> DepthGroups:
     """Prediction depths at every segment, against a part of the training examples if there are many.
 
     The depths that place the heads are found again from what a head sees of a segment, its mean over pixels: what is
@@ -182,14 +182,14 @@ def settle(network: nn.Module, parts: Splits, *, plan: Plan, progress: Progress 
     """
     assert plan.k is not None
     train, calibration, test = parts.train, parts.calibration, parts.test
-    support = train.take(_some(len(train), plan.support, plan.seed))
+    support = train.take(_sorted_sample(len(train), plan.support, plan.seed))
     names = [name for name, _ in chain_of(network, None)]
     ask = partial(
         prediction_depth,
         network,
         (support.inputs, support.labels),
         k=plan.k,
-        train_rows=_some(len(support), plan.queries, plan.seed).tolist(),
+        train_rows=_sorted_sample(len(support), plan.queries, plan.seed).tolist(),
         sample=0,
     )
     see = partial(pooled, grid=plan.grid)
@@ -199,10 +199,10 @@ def settle(network: nn.Module, parts: Splits, *, plan: Plan, progress: Progress 
     seen = ask(None, layers=[Tap(name, select=see) for name in names], progress=steps[1])
     assert raw.test is not None
     share = raw.train.counts.cumsum(0) / len(raw.train)
-    cuts = sorted({int((share < settled).sum()) for settled in SETTLED} - {raw.train.probes})
+    cuts = sorted({int((share < depth_groups).sum()) for depth_groups in SETTLED_SHARES} - {raw.train.probes})
     ends = (0, len(calibration)), (len(calibration), len(raw.test))
     of_calibration, of_test = (_between(raw.test, *each) for each in ends)
-    return Settled(raw.layers, raw.train, seen.train, of_calibration, of_test, tuple(cuts), len(support))
+    return DepthGroups(raw.layers, raw.train, seen.train, of_calibration, of_test, tuple(cuts), len(support))
 
 
 def group_names(cuts: tuple[int, ...], last: int) -> tuple[str, ...]:
@@ -216,16 +216,16 @@ def group_names(cuts: tuple[int, ...], last: int) -> tuple[str, ...]:
 
 
 def place_heads(
-    network: nn.Module, example: Tensor, settled: Settled | None, *, plan: Plan
+    network: nn.Module, example: Tensor, depth_groups: DepthGroups | None, *, plan: ExitPlan
 ) -> tuple[EarlyExit, Placement | None]:
     """Heads where the depths of training examples pay for them, or else evenly by cost."""
     names = [name for name, _ in chain_of(network, None)][:-1]
     everywhere = exit_costs(EarlyExit(network, example, heads=names, grid=plan.grid).eval(), example)
     placement = None
-    if settled is not None:
+    if depth_groups is not None:
         head_cost = sum(everywhere.heads) / len(everywhere.heads)
         costs = torch.tensor(everywhere.positions, dtype=torch.float64)
-        placement = suggest_placement(settled.heads.counts, costs, heads=plan.heads, head_cost=head_cost)
+        placement = suggest_placement(depth_groups.heads.counts, costs, heads=plan.heads, head_cost=head_cost)
         placement = placement if placement.positions else None  # no head would pay
     if placement is None:
         chosen = [names[place] for place in spread(everywhere, heads=plan.heads)]
@@ -249,7 +249,7 @@ def train_classifier(
     network: nn.Module,
     parts: Splits,
     *,
-    plan: Plan,
+    plan: ExitPlan,
     name: str,
     folder: Path | None = None,
     progress: Progress = silent,
@@ -276,7 +276,7 @@ def accuracy(network: nn.Module, inputs: Tensor, labels: Int64[Tensor, "N"], siz
     return (found == labels).double().mean().item()
 
 
-def _some(count: int, most: int, seed: int) -> Int64[Tensor, "n"]:
+def _sorted_sample(count: int, most: int, seed: int) -> Int64[Tensor, "n"]:
     """At most so many rows by chance, in order."""
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed))[:most].sort().values
 
@@ -287,7 +287,7 @@ def _between(depths: Depths, start: int, stop: int) -> Depths:
     return replace(depths, rows=rows - start, labels=labels, predicted=predicted, sweep=sweep)
 
 
-def _keep(folder: Path | None, name: str, start: nn.Module, parts: Splits, plan: Plan) -> Keep | None:
+def _keep(folder: Path | None, name: str, start: nn.Module, parts: Splits, plan: ExitPlan) -> CheckpointPolicy | None:
     """Where a training is kept; one from other weights, on other data or by another plan is refused."""
     if folder is None:
         return None
@@ -297,7 +297,7 @@ def _keep(folder: Path | None, name: str, start: nn.Module, parts: Splits, plan:
         "data": hashlib.sha256(parts.train.ids.numpy().tobytes()).hexdigest(),
         **{key: getattr(plan, key) for key in ("grid", "steps", "rate", "batch", "joint", "seed")},
     }
-    return Keep(folder / f"{name}.checkpoint", folder / f"{name}.jsonl", EVERY, settings)
+    return CheckpointPolicy(folder / f"{name}.checkpoint", folder / f"{name}.jsonl", EVERY, settings)
 
 
 def _watch(progress: Progress, steps: int, name: str) -> Callable[[Record], None]:
@@ -319,7 +319,7 @@ class ExitStudy:
     know of the data and of the machine; every output shows them.
     """
 
-    plan: Plan
+    plan: ExitPlan
     counts: tuple[int, ...]
     prepared: Prepared
     controlled: Controlled
@@ -382,7 +382,7 @@ def risk_name(risk: float) -> str:
     return f"risk {100 * risk:.3g}%"
 
 
-def require_enough(plan: Plan, count: int) -> None:
+def require_enough(plan: ExitPlan, count: int) -> None:
     """Refuse, before any work, calibration data that cannot show a risk to be so small."""
     least = least_examples(risk=plan.risk, delta=plan.delta)
     rule = f"have at least {least} examples for a risk of {plan.risk:g} at delta {plan.delta:g}"
@@ -401,7 +401,7 @@ class ExitJob:
 
     model: str
     data: str
-    plan: Plan = Plan()
+    plan: ExitPlan = ExitPlan()
     steps: int | None = None
     epochs: float | None = None
     smaller: Sequence[str] = ()
@@ -413,7 +413,7 @@ class ExitJob:
         one = self.steps is None or self.epochs is None
         require(one, "exits", "epochs", "not be given with steps", self.epochs)
 
-    def planned(self, count: int) -> Plan:
+    def planned(self, count: int) -> ExitPlan:
         """The plan, with its steps, for so many training examples."""
         steps = self.plan.steps if self.steps is None else self.steps
         if self.epochs is not None:
@@ -467,7 +467,7 @@ def study_exits(
     network: nn.Module,
     parts: Splits,
     *,
-    plan: Plan,
+    plan: ExitPlan,
     smaller: Mapping[str, nn.Module] | None = None,
     folder: Path | None = None,
     progress: Progress = silent,
@@ -483,9 +483,9 @@ def study_exits(
     return measure_exits(prepared, parts, plan=plan, progress=part(progress, 0.85, 1.0))
 
 
-def measure_exits(prepared: Prepared, parts: Splits, *, plan: Plan, progress: Progress = silent) -> ExitStudy:
+def measure_exits(prepared: Prepared, parts: Splits, *, plan: ExitPlan, progress: Progress = silent) -> ExitStudy:
     """Thresholds from calibration data; then, once, everything that test data says."""
-    exits, costs, settled = prepared.exits, prepared.costs, prepared.settled
+    exits, costs, depth_groups = prepared.exits, prepared.costs, prepared.depth_groups
     criterion = MaxProbability()
     progress(0.0, "thresholds")
     path = matched_path(observe(exits, parts.selection, criterion=criterion))
@@ -495,7 +495,7 @@ def measure_exits(prepared: Prepared, parts: Splits, *, plan: Plan, progress: Pr
         risk: control_risk(exits, calibration, risk=risk, delta=plan.delta, path=path)
         for risk in sorted({*enough, plan.risk})
     }
-    groups = None if settled is None else settled.group(settled.calibration.depth)
+    groups = None if depth_groups is None else depth_groups.group(depth_groups.calibration.depth)
     controlled = control_risk(exits, calibration, risk=plan.risk, delta=plan.delta, path=path, groups=groups)
     test, policy = observe(exits, parts.test, criterion=criterion), controlled.policy
     evaluations = {
@@ -518,7 +518,7 @@ def measure_exits(prepared: Prepared, parts: Splits, *, plan: Plan, progress: Pr
         for name, each in {**prepared.smaller, WHOLE: exits.network}.items()
     ]
     by_macs, by_clock = (exits_or_smaller(ladder, networks, by=by, examples=len(parts.test)) for by in CLOCKS)
-    depths = None if settled is None else settled.test.depth
+    depths = None if depth_groups is None else depth_groups.test.depth
     return ExitStudy(
         plan,
         tuple(map(len, parts)),
@@ -528,7 +528,7 @@ def measure_exits(prepared: Prepared, parts: Splits, *, plan: Plan, progress: Pr
             test,
             policy=policy,
             costs=costs,
-            groups=None if settled is None or depths is None else settled.group(depths),
+            groups=None if depth_groups is None or depths is None else depth_groups.group(depths),
             delta=plan.delta,
         ),
         None if depths is None else depth_by_exit(test, depths, policy=policy, positions=exits.positions, costs=costs),
@@ -541,7 +541,7 @@ def measure_exits(prepared: Prepared, parts: Splits, *, plan: Plan, progress: Pr
     )
 
 
-def _clock(policies: Mapping[str, Policy], prepared: Prepared, x: Tensor, plan: Plan) -> Clocked:
+def _clock(policies: Mapping[str, Policy], prepared: Prepared, x: Tensor, plan: ExitPlan) -> Clocked:
     """Everybody in turn on all test inputs."""
 
     def leaving(policy: Policy) -> Callable[[Tensor], object]:

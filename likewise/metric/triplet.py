@@ -65,8 +65,8 @@ class _PairDistances(torch.autograd.Function):
     def forward(embeddings: Tensor, first: Tensor, second: Tensor) -> Tensor:
         embeddings = embeddings.to(wide(embeddings.dtype))
         parts = [
-            (embeddings[some] - embeddings[others]).square().sum(-1)
-            for some, others in zip(first.split(ROWS), second.split(ROWS), strict=True)
+            (embeddings[rows] - embeddings[others]).square().sum(-1)
+            for rows, others in zip(first.split(ROWS), second.split(ROWS), strict=True)
         ]
         return torch.cat(parts)
 

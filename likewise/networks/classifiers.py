@@ -123,9 +123,9 @@ def open_classifier(model: str, data: str, *, train: str | None = None, held_out
     return Opened(saved.network, saved.name, saved.classes, saved.preparation, halves, here)
 
 
-def _own_network(text: str, some: Examples) -> tuple[nn.Module, Preparation]:
+def _own_network(text: str, examples: Examples) -> tuple[nn.Module, Preparation]:
     made = function_of(text, "open_classifier", "model")()
-    rows, columns, channels = some.first().shape
+    rows, columns, channels = examples.first().shape
     network, preparation = made if isinstance(made, tuple) else (made, Preparation((rows, columns), channels))
     right = isinstance(network, nn.Module)
     require(right, "open_classifier", "model", "be a function that returns a torch.nn.Module", type(network).__name__)

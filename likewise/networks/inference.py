@@ -116,12 +116,12 @@ class ForwardNorm(nn.Module):
         out = torch.empty_like(pixels, memory_format=torch.contiguous_format)
         images = min(len(x), ROOM // max(1, pixels[:1].numel())) or 1
         line = x.new_full((images * pixels[:1, ..., 0].numel() * (channels + 2) + 4,), 1 / 5)
-        for some, result in zip(pixels.split(images), out.split(images), strict=True):
-            shape = *some.shape[:3], channels + 2
+        for block, result in zip(pixels.split(images), out.split(images), strict=True):
+            shape = *block.shape[:3], channels + 2
             terms = line[: math.prod(shape) + 4]
-            torch.addcmul(line[0], some, some, value=self.alpha / 5, out=terms[2:-2].view(shape)[..., :channels])
+            torch.addcmul(line[0], block, block, value=self.alpha / 5, out=terms[2:-2].view(shape)[..., :channels])
             pairs = terms[1:] + terms[:-1]
             root = (pairs[:-3] + pairs[2:-1]).add_(terms[4:]).rsqrt_()
             power = root.sqrt().mul_(root).view(shape)
-            torch.mul(power[..., :channels], some, out=result)
+            torch.mul(power[..., :channels], block, out=result)
         return out.permute(0, 3, 1, 2)

@@ -234,9 +234,9 @@ def _draw_axes(canvas: _Canvas) -> None:
 def _apart(places: list[tuple[float, str]]) -> list[tuple[float, str]]:
     """Every tick, or every second, or third, so that their texts do not touch."""
     for step in range(1, len(places)):
-        some = places[::step]
-        if all(y - x > LETTER * (len(a) + len(b) + 1) / 2 for (x, a), (y, b) in pairwise(some)):
-            return some
+        chosen = places[::step]
+        if all(y - x > LETTER * (len(a) + len(b) + 1) / 2 for (x, a), (y, b) in pairwise(chosen)):
+            return chosen
     return places[:1]
 
 

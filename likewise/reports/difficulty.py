@@ -207,19 +207,19 @@ def _galleries(study: DepthStudy) -> list[Gallery]:
     wrong = [row for row in order if test.predicted[row] != test.labels[row]]
     middle = test.depth.median().item()
     early = [row for row in wrong if depth[row] <= middle]
-    some = study.subject.test
+    images = study.subject.test
     easy = [row for row in order if depth[row] == depth[order[0]]]
     hard = [row for row in order[::-1] if depth[row] > 0]
     galleries = [
-        Gallery("The easiest", "Least depth, then least overlap with another class.", _shown(some, test, easy), 0),
-        Gallery("The hardest", "Most depth, above 0, then most overlap.", _shown(some, test, hard), 0),
+        Gallery("The easiest", "Least depth, then least overlap with another class.", _shown(images, test, easy), 0),
+        Gallery("The hardest", "Most depth, above 0, then most overlap.", _shown(images, test, hard), 0),
     ]
     if study.runs is None or study.runs.quadrants is None:
         about = (
             f"Held-out examples that settle early (depth at most the median, {middle}), as another class than their "
             "label: either the label is wrong or the example misleads. Look before you change a label."
         )
-        galleries.append(Gallery("Suspicious labels", about, _shown(some, test, early), len(early)))
+        galleries.append(Gallery("Suspicious labels", about, _shown(images, test, early), len(early)))
     return [*galleries, *_mislabelled(study)]
 
 
@@ -234,18 +234,18 @@ def _mislabelled(study: DepthStudy) -> Iterable[Gallery]:
     gap = (runs.train_depth - runs.heldout_depth).tolist()
     chosen = runs.quadrants.of("looks mislabelled").nonzero()[:, 0].tolist()
     train, test = study.subject.train, study.subject.test
-    places = {item: (some, row) for some in (train, test) for row, item in enumerate(some.items)}
+    places = {item: (split, row) for split in (train, test) for row, item in enumerate(split.items)}
     found = []
     for row in chosen:
-        some, place = places[runs.items[row]]
-        label, taken = int(some.labels[place]), int(runs.consensus[row])
+        split, place = places[runs.items[row]]
+        label, taken = int(split.labels[place]), int(runs.consensus[row])
         found.append((label == taken, -gap[row], row, label, taken))
     shown = []
     for _, _, row, label, taken in sorted(found)[:SHOWN]:
-        some, place = places[runs.items[row]]
+        split, place = places[runs.items[row]]
         depths = f"{runs.heldout_depth[row]:.1f} held out, {runs.train_depth[row]:.1f} in training"
         names = test.identities[label], test.identities[taken]
-        shown.append(Shown(picture_uri(some.read(place)), runs.items[row], *names, depths))
+        shown.append(Shown(picture_uri(split.read(place)), runs.items[row], *names, depths))
     about = (
         "Low depth held out, high depth as training examples. First those that held-out models take for another class "
         "than their label, most apart first."
@@ -253,13 +253,13 @@ def _mislabelled(study: DepthStudy) -> Iterable[Gallery]:
     yield Gallery("Suspicious labels", about, tuple(shown), len(chosen))
 
 
-def _shown(some: Examples, depths: Depths, rows: Sequence[int]) -> tuple[Shown, ...]:
+def _shown(examples: Examples, depths: Depths, rows: Sequence[int]) -> tuple[Shown, ...]:
     return tuple(
         Shown(
-            picture_uri(some.read(row)),
-            some.items[row],
-            some.identities[int(depths.labels[row])],
-            some.identities[int(depths.predicted[row])],
+            picture_uri(examples.read(row)),
+            examples.items[row],
+            examples.identities[int(depths.labels[row])],
+            examples.identities[int(depths.predicted[row])],
             "undefined" if depths.undefined[row] else f"{int(depths.depth[row])}",
         )
         for row in rows[:SHOWN]

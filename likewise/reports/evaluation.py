@@ -30,13 +30,13 @@ LOWEST = -7  # decade of FAR
 
 def evaluation_page(
     found: Evaluation | None,
-    some: Examples | None,
+    examples: Examples | None,
     *,
     title: str,
     tables: Sequence[Table] = (),
     about: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The page. some: where the images of the worst pairs are read from. about: facts for the head, name and value."""
+    """The page. examples: images of the worst pairs are read from here. about: facts for the head, name and value."""
     values: dict[str, Any] = {
         "found": found,
         "title": title,
@@ -48,13 +48,13 @@ def evaluation_page(
         "worst_same": [],
         "worst_different": [],
     }
-    if found is not None and some is not None:
+    if found is not None and examples is not None:
         values |= {
             "roc": roc_figure(found.roc, far=found.rates.far, pairs=found.rates.different),
             "histogram": histogram_figure(found.histogram, threshold=found.rates.threshold),
             "accuracy_text": _accuracy_text(found),
-            "worst_same": [_card(pair, some) for pair in found.worst_same],
-            "worst_different": [_card(pair, some) for pair in found.worst_different],
+            "worst_same": [_card(pair, examples) for pair in found.worst_same],
+            "worst_different": [_card(pair, examples) for pair in found.worst_different],
         }
     return render("reports/templates/evaluation.html", values)
 
@@ -119,15 +119,15 @@ def small_picture(pixels: numpy.ndarray) -> str:
     return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-def _card(pair: Worst, some: Examples) -> dict[str, Any]:
-    return {**asdict(pair), "pictures": [_picture(some, row) for row in some.rows([pair.first, pair.second])]}
+def _card(pair: Worst, examples: Examples) -> dict[str, Any]:
+    return {**asdict(pair), "pictures": [_picture(examples, row) for row in examples.rows([pair.first, pair.second])]}
 
 
-def _picture(some: Examples, row: int) -> str:
+def _picture(examples: Examples, row: int) -> str:
     from likewise.data import Unreadable
 
     try:
-        return small_picture(some.read(row, least=SIDE))
+        return small_picture(examples.read(row, least=SIDE))
     except Unreadable:  # it could be read before; the page is worth having without it
         return EMPTY
 

@@ -12,26 +12,26 @@ from likewise.text import percent, seconds, short
 if TYPE_CHECKING:
     from likewise.difficulty.results import Depths
     from likewise.exits.evaluating import Point
-    from likewise.exits.study import ExitStudy, Settled
+    from likewise.exits.study import DepthGroups, ExitStudy
 
 
 LEAST = 0.5  # of a histogram in logarithms: below one example
 Corners = tuple[tuple[float, float], ...]
 
 
-def depth_figure(settled: Settled) -> str:
+def depth_figure(groups: DepthGroups) -> str:
     """How many examples have each depth, and how often the network is right about them."""
-    last = settled.test.probes
+    last = groups.test.probes
     x = Axis("prediction depth", -0.6, last + 0.6, tuple((float(d), str(d)) for d in range(last + 1)), log=False)
-    most = max(int(each.counts.max()) for each in (settled.train, settled.test))
+    most = max(int(each.counts.max()) for each in (groups.train, groups.test))
     decades = [10**power for power in range(len(str(most)))]
     y = Axis("", LEAST, 1.3 * most, tuple((float(count), f"{count:,}") for count in decades))
     histograms = [
-        Trace(look, outline(each), dots=False) for look, each in (("plain", settled.train), ("elu", settled.test))
+        Trace(look, outline(each), dots=False) for look, each in (("plain", groups.train), ("elu", groups.test))
     ]
     panels = (
         Panel("examples of each depth", x, y, tuple(histograms)),
-        Panel("the network's accuracy by depth", x, _shares(), (_accuracies(settled.test),)),
+        Panel("the network's accuracy by depth", x, _shares(), (_accuracies(groups.test),)),
     )
     label = "How many examples have each prediction depth, and how often the network is right about them"
     return draw(panels, name="depths", label=label, columns=2, height=270.0)
@@ -124,7 +124,7 @@ ASSUMED = (
 
 def exits_page(study: ExitStudy, *, title: str, facts: Facts) -> str:
     """The page; title: which network on which data."""
-    settled = study.prepared.settled
+    depth_groups = study.prepared.depth_groups
     return render(
         "reports/templates/exits.html",
         {
@@ -133,7 +133,7 @@ def exits_page(study: ExitStudy, *, title: str, facts: Facts) -> str:
             "facts": facts,
             "assumed": ASSUMED,
             "exits": (*study.prepared.exits.names, "the end"),
-            "depth_figure": "" if settled is None else depth_figure(settled),
+            "depth_figure": "" if depth_groups is None else depth_figure(depth_groups),
             "trade_figure": trade_figure(study),
         },
     )
@@ -144,7 +144,7 @@ def exits_json(study: ExitStudy) -> dict[str, Any]:
     controlled, evaluation, against = study.controlled, study.evaluation, study.against
     prepared = study.prepared
     points = [("exits", point) for point in study.ladder] + [("network", point) for point in study.networks]
-    names = () if prepared.settled is None else prepared.settled.groups
+    names = () if prepared.depth_groups is None else prepared.depth_groups.groups
     return {
         "notes": [*study.notes, *filter(None, [study.idle])],
         "examples": dict(zip(("train", "selection", "calibration", "test"), study.counts, strict=True)),

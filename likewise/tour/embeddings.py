@@ -52,9 +52,9 @@ def split_digits() -> tuple[Examples, Examples]:
     return examples("digits, turned and mirrored", stored, items, identities), whole.of(UNSEEN)
 
 
-def prepared(some: Examples) -> Float[Tensor, "N 1 8 8"]:
+def prepared(examples: Examples) -> Float[Tensor, "N 1 8 8"]:
     """All images as the network takes them."""
-    return torch.stack([PREPARATION(some.read(row)) for row in range(len(some))])
+    return torch.stack([PREPARATION(examples.read(row)) for row in range(len(examples))])
 
 
 class SmallNetwork(Network):
@@ -106,7 +106,7 @@ THRESHOLDS = 24  # tried on one half of the images, for clusters in the other
 
 
 @dataclass(frozen=True)
-class Plan:
+class EmbeddingsPlan:
     """Sizes of the old and the new network, and how long they learn: runs with other seeds give the spread."""
 
     old_channels: int = 4
@@ -120,7 +120,7 @@ class Plan:
     runs: int = 3
 
 
-DIGITS = Plan()
+DIGITS = EmbeddingsPlan()
 
 
 class Neighbour(NamedTuple):
@@ -171,7 +171,7 @@ class Compared:
 class Embeddings:
     """All that the section shows; `upgrade` has v2-v2, v2-v1, v1-v1, then the control's v2-v2 and v2-v1."""
 
-    plan: Plan
+    plan: EmbeddingsPlan
     unseen: tuple[str, ...]
     classes: int
     images: int
@@ -205,7 +205,7 @@ class Embeddings:
         return sum(new > mixed > old for new, mixed, old in columns)
 
 
-def measure_embeddings(*, plan: Plan = DIGITS, seed: int = 0, progress: Progress = silent) -> Embeddings:
+def measure_embeddings(*, plan: EmbeddingsPlan = DIGITS, seed: int = 0, progress: Progress = silent) -> Embeddings:
     """Train, judge on the digits that nobody has seen, and upgrade, `plan.runs` times from other seeds."""
     seen, unseen = split_digits()
     shifted = moved(prepared(unseen), Generator().manual_seed(seed))
@@ -246,7 +246,7 @@ class Data:
     seen_labels: Int64[Tensor, "N"]
     unseen: Float[Tensor, "M 1 8 8"]
     unseen_labels: Int64[Tensor, "M"]
-    plan: Plan
+    plan: EmbeddingsPlan
 
     def network(self, channels: int, seed: int) -> SmallNetwork:
         """A new one."""
@@ -345,17 +345,17 @@ def clustered(vectors: Float[Tensor, "M E"], labels: Int64[Tensor, "M"], *, gene
 
 
 def shown_neighbours(
-    vectors: Float[Tensor, "M E"], images: Float[Tensor, "M 1 8 8"], some: Examples
+    vectors: Float[Tensor, "M E"], images: Float[Tensor, "M 1 8 8"], examples: Examples
 ) -> list[tuple[Neighbour, ...]]:
     """Of each digit the first image, and the one with most neighbours that are another digit; each with its nearest."""
     near = nearest(vectors)
-    wrong = (some.labels[near] != some.labels[:, None]).sum(1)
+    wrong = (examples.labels[near] != examples.labels[:, None]).sum(1)
     rows = []
-    for label in range(len(some.identities)):
-        mine = (some.labels == label).nonzero()[:, 0]
+    for label in range(len(examples.identities)):
+        mine = (examples.labels == label).nonzero()[:, 0]
         rows += [int(mine[0]), int(mine[wrong[mine].argmax()])][:SHOWN]
     ink = ((images + 1) / 2).flatten(1).tolist()
-    names = [some.identities[label] for label in some.labels.tolist()]
+    names = [examples.identities[label] for label in examples.labels.tolist()]
     return [tuple(Neighbour(tuple(ink[row]), names[row]) for row in (query, *near[query].tolist())) for query in rows]
 
 

@@ -21,7 +21,7 @@ HALF, LOSS = 0.5, 0.02  # the two aims: a part of the baseline's error, and of s
 
 
 @dataclass(frozen=True)
-class Plan:
+class RealAttentionPlan:
     """How large the networks are, how long they learn, and what is tried on them."""
 
     text: Recipe
@@ -35,14 +35,14 @@ class Plan:
     draws: int = 2
 
 
-TOUR = Plan(
+TOUR = RealAttentionPlan(
     text=Recipe(num_layers=2, num_heads=2, dim=64, steps=400, batch=4, rate=5e-3),
     images=Recipe(num_layers=2, num_heads=4, dim=64, steps=150, batch=32, rate=3e-3),
     sequences=8,
     held_out=120,
     draws=1,
 )
-STUDY = Plan(
+STUDY = RealAttentionPlan(
     text=Recipe(num_layers=3, num_heads=4, dim=128, steps=800, batch=2, rate=5e-3),
     images=Recipe(num_layers=3, num_heads=4, dim=64, steps=300, batch=32, rate=3e-3),
     context=1024,
@@ -211,7 +211,9 @@ class Trained:
     score: Callable[[nn.Module], float]
 
 
-def measure_real_attention(*, plan: Plan = TOUR, seed: int = 0, progress: Progress = silent) -> RealAttention:
+def measure_real_attention(
+    *, plan: RealAttentionPlan = TOUR, seed: int = 0, progress: Progress = silent
+) -> RealAttention:
     """Train a byte model and a vision transformer with softmax, then put every combination in its place.
 
     Text: the documentation strings of Python's own library. Images: scikit-learn's digits. Maps that are fitted see
@@ -256,7 +258,7 @@ def measure_real_attention(*, plan: Plan = TOUR, seed: int = 0, progress: Progre
 
 @torch.inference_mode()
 def replace_softmax(
-    trained: Trained, withins: tuple[int, ...], *, plan: Plan, seed: int, progress: Progress = silent
+    trained: Trained, withins: tuple[int, ...], *, plan: RealAttentionPlan, seed: int, progress: Progress = silent
 ) -> Subject:
     """Every combination in one network."""
     model = trained.model

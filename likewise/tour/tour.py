@@ -19,14 +19,12 @@ from likewise.tour import figures
 from likewise.tour.approximation import WIDTHS, Approximation, measure_approximation
 from likewise.tour.combinations import WIDEST
 from likewise.tour.decoding import CONTEXTS, Decoding, measure_decoding
-from likewise.tour.embeddings import DIGITS, Embeddings, measure_embeddings
-from likewise.tour.embeddings import Plan as EmbeddingsPlan
+from likewise.tour.digit_depths import DigitDepths, DigitsPlan, measure_digit_depths
+from likewise.tour.embeddings import DIGITS, Embeddings, EmbeddingsPlan, measure_embeddings
 from likewise.tour.identities import FrequencyLaw, Identities, check_identities, measure_law
 from likewise.tour.measuring import one_thread
-from likewise.tour.real_attention import HALF, LOSS, TOUR, RealAttention, measure_real_attention
-from likewise.tour.real_attention import Plan as RealPlan
+from likewise.tour.real_attention import HALF, LOSS, TOUR, RealAttention, RealAttentionPlan, measure_real_attention
 from likewise.tour.scaling import LENGTHS, Scaling, measure_scaling
-from likewise.tour.settling import DigitsPlan, Settling, measure_settling
 from likewise.tour.statements import TOPICS, Statements, check_statements, review_example
 
 Result = TypeVar("Result")
@@ -35,7 +33,7 @@ SHARES = (0.0, 0.03), (0.03, 0.08), (0.08, 0.2), (0.2, 0.25), (0.25, 0.55), (0.5
 
 
 @dataclass(frozen=True)
-class Plan:
+class TourPlan:
     """How much to measure."""
 
     widths: tuple[int, ...] = WIDTHS
@@ -43,9 +41,9 @@ class Plan:
     lengths: tuple[int, ...] = LENGTHS
     contexts: tuple[int, ...] = CONTEXTS
     allowance: float = 16.0  # seconds for time and memory against length
-    real: RealPlan = TOUR
+    real: RealAttentionPlan = TOUR
     embeddings: EmbeddingsPlan = DIGITS
-    settling: DigitsPlan = field(default_factory=DigitsPlan)
+    digits: DigitsPlan = field(default_factory=DigitsPlan)
     topics: str = TOPICS  # of the catalogue of statements
     seed: int = 0
 
@@ -62,12 +60,12 @@ class Tour:
     decoding: Decoding
     real: RealAttention
     embeddings: Embeddings
-    settling: Settling
+    digits: DigitDepths
     statements: Statements
     took: dict[str, float] = field(default_factory=dict)
 
 
-def write_tour(path: Path, progress: Progress = silent, *, plan: Plan | None = None) -> Path:
+def write_tour(path: Path, progress: Progress = silent, *, plan: TourPlan | None = None) -> Path:
     """Measure everything, then write the page to `path` and a review beside it; interrupted, it writes neither."""
     require_package("write_tour", "jinja2", "sklearn")
     require_place("write_tour", path)
@@ -77,15 +75,15 @@ def write_tour(path: Path, progress: Progress = silent, *, plan: Plan | None = N
     return write_whole(path, render_tour(tour, reviewed=reviewed.name))
 
 
-def take_tour(progress: Progress = silent, *, plan: Plan | None = None) -> Tour:
+def take_tour(progress: Progress = silent, *, plan: TourPlan | None = None) -> Tour:
     """Measure everything that the page shows."""
-    plan = plan or Plan()
+    plan = plan or TourPlan()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DenominatorWarning)  # such maps are shown on purpose, with their errors
         return _measure(progress, plan)
 
 
-def _measure(progress: Progress, plan: Plan) -> Tour:
+def _measure(progress: Progress, plan: TourPlan) -> Tour:
     seed, facts = plan.seed, gather_facts()  # before there is any load of our own
     took: dict[str, float] = {}
 
@@ -110,18 +108,18 @@ def _measure(progress: Progress, plan: Plan) -> Tour:
     with one_thread():  # two threads of small steps wait for each other when the machine has other work
         real = timed("real", lambda: measure_real_attention(plan=plan.real, seed=seed, progress=steps[4]))
         embeddings = timed("embeddings", lambda: measure_embeddings(plan=plan.embeddings, seed=seed, progress=steps[5]))
-        settling = timed("settling", lambda: measure_settling(plan=plan.settling, seed=seed, progress=steps[6]))
+        digits = timed("digit_depths", lambda: measure_digit_depths(plan=plan.digits, seed=seed, progress=steps[6]))
     statements = timed("statements", lambda: check_statements(topics=plan.topics, seed=seed, progress=steps[7]))
-    return Tour(facts, identities, law, approximation, scaling, decoding, real, embeddings, settling, statements, took)
+    return Tour(facts, identities, law, approximation, scaling, decoding, real, embeddings, digits, statements, took)
 
 
-def settling_figures(settling: Settling) -> dict[str, str]:
+def depth_figures(digits: DigitDepths) -> dict[str, str]:
     """The pictures of the section on difficulty."""
-    settled = settling.study.prepared.settled
-    assert settled is not None
+    depth_groups = digits.study.prepared.depth_groups
+    assert depth_groups is not None
     return {
-        "depth_figure": exit_pages.depth_figure(settled),
-        "trade_figure": exit_pages.trade_figure(settling.study),
+        "depth_figure": exit_pages.depth_figure(depth_groups),
+        "trade_figure": exit_pages.trade_figure(digits.study),
     }
 
 
@@ -141,7 +139,7 @@ def render_tour(tour: Tour, *, reviewed: str = "") -> str:
             "real_figure": figures.real_figure(tour.real),
             "triplets_figure": figures.triplets_figure(tour.embeddings),
             "verification_figure": figures.verification_figure(tour.embeddings),
-            **settling_figures(tour.settling),
+            **depth_figures(tour.digits),
             "half": HALF,
             "loss": LOSS,
             "widest": WIDEST,

@@ -7,9 +7,9 @@ require_package("likewise.training", "torch")
 
 from likewise.training.checkpoints import Record
 from likewise.training.embedding import embed_examples
-from likewise.training.fitting import Fitted, Plan, beside, fit
-from likewise.training.jobs import Interrupted, Job, run_job
-from likewise.training.loop import AdaGrad, Cosine, Diverged, Feed, Keep, Schedule, train
+from likewise.training.fitting import FitResult, TrainingPlan, beside, fit
+from likewise.training.jobs import Interrupted, TrainingJob, run_job
+from likewise.training.loop import AdaGrad, CheckpointPolicy, Cosine, Diverged, Feed, Schedule, train
 from likewise.training.objectives import (
     Classes,
     EveryTriplet,
@@ -25,25 +25,25 @@ from likewise.training.upgrading import compare_fitted, harmony, open_older, uns
 
 __all__ = [
     "AdaGrad",
+    "CheckpointPolicy",
     "Classes",
     "Cosine",
     "Diverged",
     "EveryTriplet",
     "Feed",
-    "Fitted",
+    "FitResult",
     "Hardest",
     "Harmonic",
     "Interrupted",
-    "Job",
-    "Keep",
     "Measuring",
     "MetricLoss",
     "Objective",
-    "Plan",
     "RandomTriplets",
     "Record",
     "Schedule",
     "SemiHard",
+    "TrainingJob",
+    "TrainingPlan",
     "beside",
     "compare_fitted",
     "embed_examples",

@@ -31,7 +31,7 @@ class Embedded:
 def embed_examples(
     network: Network,
     preparation: Preparation,
-    some: Examples,
+    examples: Examples,
     *,
     size: int | None = None,
     workers: int = 0,
@@ -49,8 +49,8 @@ def embed_examples(
     vectors: list[Tensor] = []
     rows: list[Tensor] = [torch.zeros(0, dtype=torch.int64)]
     skipped: list[Skipped] = []
-    steps = in_order(len(some), size)
-    for batch in Batches(some, preparation, steps, workers=workers).since(0):
+    steps = in_order(len(examples), size)
+    for batch in Batches(examples, preparation, steps, workers=workers).since(0):
         if len(batch.rows):
             with torch.no_grad():
                 images = batch.images.to(device, memory_format=torch.channels_last)
@@ -60,7 +60,7 @@ def embed_examples(
         progress((batch.step + 1) / len(steps), "embedding images")
     found = torch.cat(rows)
     whole = torch.cat(vectors) if vectors else torch.zeros(0, network.embedding_dim, device=device)
-    return Embedded(whole, some.labels[found], found, tuple(skipped))
+    return Embedded(whole, examples.labels[found], found, tuple(skipped))
 
 
 def images_at_once(network: Network, preparation: Preparation) -> int:

@@ -20,9 +20,9 @@ from likewise.networks.segments import embedding_layer
 from likewise.training.checkpoints import Record, checkpoint_settings, remove_dead_parts, run_lock
 from likewise.training.loop import (
     AdaGrad,
+    CheckpointPolicy,
     Cosine,
     Feed,
-    Keep,
     RankRows,
     Ranks,
     Schedule,
@@ -43,7 +43,7 @@ LARGEST_UNASKED = 256 * 256  # pixels of images that are taken as they are: a ba
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Everything that decides the outcome of a run besides its data.
 
     A batch for triplets has `faces` of each of `identities` people and `random` others; for classes it has as many
@@ -71,12 +71,12 @@ class Plan:
     head_steps: int = 0
 
     def __post_init__(self) -> None:
-        require_choice("Plan", "objective", self.objective, ("triplet", "classes", "classifier"))
-        require_choice("Plan", "schedule", self.schedule, ("cosine", "adagrad"))
-        require_count("Plan", "steps", self.steps)
-        require_count("Plan", "head_steps", self.head_steps, least=0)
-        require(self.rate is None or self.rate > 0, "Plan", "rate", "be positive", self.rate)
-        require_margin("Plan", self.margin)
+        require_choice("TrainingPlan", "objective", self.objective, ("triplet", "classes", "classifier"))
+        require_choice("TrainingPlan", "schedule", self.schedule, ("cosine", "adagrad"))
+        require_count("TrainingPlan", "steps", self.steps)
+        require_count("TrainingPlan", "head_steps", self.head_steps, least=0)
+        require(self.rate is None or self.rate > 0, "TrainingPlan", "rate", "be positive", self.rate)
+        require_margin("TrainingPlan", self.margin)
 
     @property
     def images(self) -> int:
@@ -92,7 +92,7 @@ class Plan:
         return Cosine() if rate is None else Cosine(peak=rate)
 
 
-class Fitted(NamedTuple):
+class FitResult(NamedTuple):
     """A trained network, how it went, and the hash of the file; no hash if the run was stopped."""
 
     network: Network
@@ -113,8 +113,8 @@ class ByIdentity:
 
 
 def fit(
-    some: Examples,
-    plan: Plan,
+    examples: Examples,
+    plan: TrainingPlan,
     out: Path,
     *,
     harmonic: Harmonic | None = None,
@@ -124,7 +124,7 @@ def fit(
     every: int = 100,
     snapshots: Collection[int] = (),
     watch: Callable[[Record], bool | None] | None = None,
-) -> Fitted:
+) -> FitResult:
     """Train a network on examples and write it to `out`, with a checkpoint and a log of every step beside it.
 
     harmonic: train in harmony with the vectors of an older network, instead of plan.objective. start: the network to
@@ -137,18 +137,18 @@ def fit(
     Paper: FaceNet, arXiv 1503.03832, appendix 7: start from an independently trained network, train its embedding layer
     from a random one, then all layers, with triplets of both versions.
     """
-    require(len(some) > 0, "fit", "examples", "not be empty", 0)
+    require(len(examples) > 0, "fit", "examples", "not be empty", 0)
     _require_together(plan, harmonic, start, snapshots)
-    network, options = planned_network(some, plan, start)
-    preparation = planned_preparation(some, plan, network, start)
-    objective: nn.Module = harmonic or planned_objective(some, plan)
-    augmentation = planned_augmentation(some) if plan.augment else None
+    network, options = planned_network(examples, plan, start)
+    preparation = planned_preparation(examples, plan, network, start)
+    objective: nn.Module = harmonic or planned_objective(examples, plan)
+    augmentation = planned_augmentation(examples) if plan.augment else None
     ranks = Ranks.here()
-    drawn = RankRows(planned_batches(some, plan), ranks)
-    feed = Batches(some, preparation, drawn, augmentation, seed=plan.seed, workers=workers, as_bytes=True)
+    drawn = RankRows(planned_batches(examples, plan), ranks)
+    feed = Batches(examples, preparation, drawn, augmentation, seed=plan.seed, workers=workers, as_bytes=True)
     settings = {
         **asdict(plan),
-        "data": some.fingerprint,
+        "data": examples.fingerprint,
         "harmonic": harmonic.fingerprint if harmonic else None,
         "start": start.hash if start else None,
         "rates": repr(plan.to_schedule()),  # those that it has unless given may change
@@ -157,9 +157,9 @@ def fit(
     def write(path: Path) -> str:
         """The file of the network; gives its hash."""
         if plan.objective == "classifier":
-            facts = {"classes": some.identities, "trained_on": some.fingerprint}
+            facts = {"classes": examples.identities, "trained_on": examples.fingerprint}
             return save_classifier(network, path, name=plan.network, preparation=preparation, **facts)
-        seen = dict.fromkeys([*(start.trained_on if start else ()), some.origin])
+        seen = dict.fromkeys([*(start.trained_on if start else ()), examples.origin])
         facts = {"options": options, "trained_on": tuple(seen)}
         return save_network(network, path, name=plan.network, preparation=preparation, **facts)
 
@@ -176,10 +176,12 @@ def fit(
         trained = course.run(network, resume=resume)
         network.eval()
         found = ranks.once(lambda: write(out)) if trained.finished else None
-    return Fitted(network, preparation, trained, found)
+    return FitResult(network, preparation, trained, found)
 
 
-def _require_together(plan: Plan, harmonic: Harmonic | None, start: Saved | None, snapshots: Collection[int]) -> None:
+def _require_together(
+    plan: TrainingPlan, harmonic: Harmonic | None, start: Saved | None, snapshots: Collection[int]
+) -> None:
     """Refuse what does not go with a plan."""
     for name, given in (("harmonic", harmonic), ("start", start)):
         alone = given is None or plan.objective != "classifier"
@@ -195,7 +197,7 @@ def _require_together(plan: Plan, harmonic: Harmonic | None, start: Saved | None
 class Course:
     """A planned run: the embedding layer alone, if so planned, then all layers."""
 
-    plan: Plan
+    plan: TrainingPlan
     objective: nn.Module
     feed: Feed
     out: Path
@@ -235,7 +237,7 @@ class Course:
             steps=steps,
             schedule=self.plan.to_schedule(),
             chunk=self.plan.chunk,
-            keep=Keep(*files, self.every, self.settings),
+            keep=CheckpointPolicy(*files, self.every, self.settings),
             resume=resume,
             guard=CollapseGuard(margin=self.plan.margin) if self.plan.objective == "triplet" else None,
             watch=watch,
@@ -310,14 +312,16 @@ def unfinished(out: Path) -> str | None:
     return None
 
 
-def planned_network(some: Examples, plan: Plan, start: Saved | None = None) -> tuple[Network, dict[str, Any]]:
+def planned_network(
+    examples: Examples, plan: TrainingPlan, start: Saved | None = None
+) -> tuple[Network, dict[str, Any]]:
     """A new network, or one that begins with the weights of another, and the options with which it was built.
 
     It takes as many channels as the images have, where it can. With plan.head_steps the embedding layer is not taken
     over: it may even have another width.
     """
     if plan.objective == "classifier":
-        channels, classes = some.first().shape[2], len(some.identities)
+        channels, classes = examples.first().shape[2], len(examples.identities)
         return build_classifier(plan.network, channels=channels, num_classes=classes, seed=plan.seed), {}
     if start:
         require(start.name == plan.network, "fit", "network", f"be that of the start, {start.name}", plan.network)
@@ -328,7 +332,7 @@ def planned_network(some: Examples, plan: Plan, start: Saved | None = None) -> t
         require(not plan.head_steps, "fit", "head_steps", "be 0 without a start", plan.head_steps)
     options: dict[str, Any] = {**(start.options if start else {}), "embedding_dim": plan.embedding_dim}
     if not start and not plan.network.startswith("nn"):
-        options["channels"] = some.first().shape[2]
+        options["channels"] = examples.first().shape[2]
     network = build_network(plan.network, options, seed=plan.seed)
     if start:
         anew = embedding_layer(network) if plan.head_steps else None
@@ -338,14 +342,16 @@ def planned_network(some: Examples, plan: Plan, start: Saved | None = None) -> t
     return network, options
 
 
-def planned_preparation(some: Examples, plan: Plan, network: Network, start: Saved | None = None) -> Preparation:
+def planned_preparation(
+    examples: Examples, plan: TrainingPlan, network: Network, start: Saved | None = None
+) -> Preparation:
     """That of the start; or the network's size, or the plan's, or that of the first image."""
     if start:
         own = start.preparation
     elif isinstance(network, FaceNet):
         own = Preparation(network.size)
     else:
-        rows, columns, channels = some.first().shape
+        rows, columns, channels = examples.first().shape
         asked = plan.size is not None or rows * columns <= LARGEST_UNASKED
         require(asked, "fit", "size", "be given where images are larger than 256 x 256", f"{rows} x {columns}")
         return Preparation(plan.size or (rows, columns), channels)
@@ -353,28 +359,28 @@ def planned_preparation(some: Examples, plan: Plan, network: Network, start: Sav
     return own
 
 
-def planned_objective(some: Examples, plan: Plan) -> nn.Module:
+def planned_objective(examples: Examples, plan: TrainingPlan) -> nn.Module:
     """What is lowered."""
     if plan.objective == "classes":
-        return Classes(plan.embedding_dim, len(some.identities), seed=plan.seed)
+        return Classes(plan.embedding_dim, len(examples.identities), seed=plan.seed)
     if plan.objective == "classifier":
         return Logits()
     return SemiHard(margin=plan.margin, fallback="farthest", seed=plan.seed)
 
 
-def planned_batches(some: Examples, plan: Plan) -> Drawn:
+def planned_batches(examples: Examples, plan: TrainingPlan) -> Drawn:
     """Which rows each step takes."""
-    count = len(some.identities)
+    count = len(examples.identities)
     if plan.objective != "triplet":
         require(count > 1, "fit", "examples", "have two classes to tell apart", count)
-        return Shuffled(len(some), min(plan.images, len(some)), plan.seed)
+        return Shuffled(len(examples), min(plan.images, len(examples)), plan.seed)
     require(count > 1, "fit", "examples", "have two identities, for there to be negatives", count)
     sampler = IdentitySampler(
-        some.labels, identities=plan.identities, faces=plan.faces, random=plan.random, seed=plan.seed
+        examples.labels, identities=plan.identities, faces=plan.faces, random=plan.random, seed=plan.seed
     )
     return ByIdentity(sampler)
 
 
-def planned_augmentation(some: Examples) -> Augmentation:
+def planned_augmentation(examples: Examples) -> Augmentation:
     """Mirrored faces are faces; mirrored digits are not digits."""
-    return Augmentation(mirror=0.0) if some.first().shape[2] == 1 else Augmentation()
+    return Augmentation(mirror=0.0) if examples.first().shape[2] == 1 else Augmentation()

@@ -16,7 +16,7 @@ from likewise.networks import Saved, load_network
 from likewise.progress import Progress, silent
 from likewise.training.checkpoints import Record, require_unlocked
 from likewise.training.embedding import embed_examples
-from likewise.training.fitting import Fitted, Plan, beside, fit, unfinished
+from likewise.training.fitting import FitResult, TrainingPlan, beside, fit, unfinished
 from likewise.training.loop import Ranks
 from likewise.training.upgrading import (
     Older,
@@ -29,7 +29,7 @@ from likewise.training.upgrading import (
 )
 
 STEPS, EMBEDDING_DIM, NETWORK, HELD_OUT = 1000, 128, "nns2", 0.2  # unless given
-SHARE = 0.1  # of the identities, not trained on where nothing else is left to measure VAL by ...
+HELD_OUT_SHARE = 0.1  # of the identities, not trained on where nothing else is left to measure VAL by ...
 ENOUGH = 20  # ... if there are so many
 FARS = 1e-3, 1e-2, 1e-1  # of VAL on held-out data: the smallest that three different pairs can show
 
@@ -39,8 +39,8 @@ class Interrupted(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Job:
-    """Everything that `run_job` is asked for. Fields that `Plan` has, too, mean the same there.
+class TrainingJob:
+    """Everything that `run_job` is asked for. Fields that `TrainingPlan` has, too, mean the same there.
 
     data: as in `likewise.data.open_examples`. people: "all", a number (the first so many), or of LFW "view1" or
     "without-fold-3". held_out, fold: for a classifier, as in `likewise.data.open_halves`; for embeddings the share of
@@ -53,7 +53,7 @@ class Job:
     given. every, snapshots, resume: as in `fit`. overwrite: replace what another run has left at `out`, which is
     refused otherwise.
 
-    >>> Job("faces/", network="nn4", objective="classes").place
+    >>> TrainingJob("faces/", network="nn4", objective="classes").place
     PosixPath('faces-nn4-classes.safetensors')
     """
 
@@ -97,16 +97,16 @@ class Job:
         objective = "harmonic" if self.harmonic_with else self.objective
         return Path(f"{Path(self.data).absolute().stem}-{network}-{objective}.safetensors")
 
-    def plan(self, examples: Examples, older: Older | None = None, start: Saved | None = None) -> Plan:
+    def plan(self, examples: Examples, older: Older | None = None, start: Saved | None = None) -> TrainingPlan:
         """The plan of the run, with what follows from the data and the older networks filled in."""
-        given: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(Plan)}
+        given: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(TrainingPlan)}
         width = old_width(older) if older else start.network.embedding_dim if start else EMBEDDING_DIM
         given["network"] = self.network or (start.name if start else NETWORK)
         given["embedding_dim"] = self.embedding_dim or width
         given["steps"] = steps = self._steps(len(examples))
         if self.head_steps is None:
             given["head_steps"] = (steps + 3) // 4 if start and older else 0
-        return Plan(**given)
+        return TrainingPlan(**given)
 
     def _steps(self, images: int) -> int:
         require(self.steps is None or self.epochs is None, "train", "epochs", "not be given with steps", self.epochs)
@@ -151,8 +151,8 @@ class Job:
         if has_halves(Path(self.data)):
             return Parts(train, open_examples(self.data, split="test"), "the test half of the data set")
         if self.held_out is None and len(train.identities) >= ENOUGH:
-            names = held_out_identities(train.identities, SHARE, self.fold)
-            return Parts(train.without(names), train.of(names), f"{SHARE:.0%} of the identities")
+            names = held_out_identities(train.identities, HELD_OUT_SHARE, self.fold)
+            return Parts(train.without(names), train.of(names), f"{HELD_OUT_SHARE:.0%} of the identities")
         return Parts(train, None, "nothing")
 
 
@@ -185,11 +185,11 @@ class HeldOut:
 class JobResult:
     """What a job has made. control, versions: of a comparison with an older version. held_out: None if nothing was."""
 
-    job: Job
-    plan: Plan
+    job: TrainingJob
+    plan: TrainingPlan
     examples: Examples
-    fitted: Fitted
-    control: Fitted | None = None
+    fitted: FitResult
+    control: FitResult | None = None
     versions: Versions | None = None
     held_out: HeldOut | None = None
 
@@ -227,7 +227,7 @@ class JobResult:
 
 
 def run_job(
-    job: Job,
+    job: TrainingJob,
     *,
     progress: Progress = silent,
     interrupted: Callable[[], bool] | None = None,
@@ -252,7 +252,7 @@ def run_job(
     workers = min(2, os.cpu_count() or 1) if job.workers is None else job.workers
     hooks = _Hooks(progress, interrupted, plan.head_steps + plan.steps)
 
-    def train_to(out: Path, harmonic: Any, watch: Callable[[Record], bool]) -> Fitted:
+    def train_to(out: Path, harmonic: Any, watch: Callable[[Record], bool]) -> FitResult:
         return fit(
             examples,
             plan,
@@ -283,7 +283,7 @@ def run_job(
 
 
 def measure(
-    fitted: Fitted, examples: Examples, how: str, *, classifier: bool, workers: int = 0, progress: Progress = silent
+    fitted: FitResult, examples: Examples, how: str, *, classifier: bool, workers: int = 0, progress: Progress = silent
 ) -> HeldOut:
     """Accuracy of a classifier, or VAL of embeddings, on held-out examples."""
     found = embed_examples(fitted.network, fitted.preparation, examples, workers=workers, progress=progress)

@@ -237,7 +237,7 @@ def joined_ranks() -> Generator[Ranks]:
 
 
 @dataclass(frozen=True)
-class Keep:
+class CheckpointPolicy:
     """Where a run is kept: a checkpoint every so many steps and at the end, and a log of every step.
 
     settings: what must be the same for a resumed run to be the same run; anything that JSON can hold.
@@ -249,7 +249,7 @@ class Keep:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        require_count("Keep", "every", self.every)
+        require_count("CheckpointPolicy", "every", self.every)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def train(
     steps: int,
     schedule: Schedule | None = None,
     chunk: int | None = None,
-    keep: Keep | None = None,
+    keep: CheckpointPolicy | None = None,
     resume: bool = False,
     seed: int = 0,
     guard: CollapseGuard | None = None,
@@ -340,7 +340,7 @@ class _Run:
         schedule: Schedule,
         steps: int,
         chunk: int | None,
-        keep: Keep | None,
+        keep: CheckpointPolicy | None,
         guard: CollapseGuard | None,
         ranks: Ranks,
         seed: int,

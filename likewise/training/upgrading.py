@@ -17,7 +17,7 @@ from likewise.metric.versions import compared_pairs
 from likewise.networks import Saved, load_network
 from likewise.progress import Progress, parts, silent
 from likewise.training.embedding import Embedded, embed_examples
-from likewise.training.fitting import Fitted, Plan
+from likewise.training.fitting import FitResult, TrainingPlan
 from likewise.training.objectives import Harmonic
 
 UNKNOWN = -1  # the row of a stored vector whose image is not among the examples, or not known at all
@@ -50,13 +50,13 @@ class StoredVectors:
         hint = "Divide each by its length."
         require(not odd, "StoredVectors", "vectors", "have length 1", f"{odd[0] if odd else 1:.4g}", hint)
 
-    def of(self, some: Examples) -> Embedded:
+    def of(self, examples: Examples) -> Embedded:
         """Those of the identities of some examples; `rows` is -1 where the image is not known, or not one of these."""
-        numbers = {name: number for number, name in enumerate(some.identities)}
+        numbers = {name: number for number, name in enumerate(examples.identities)}
         kept = [place for place, name in enumerate(self.names) if name in numbers]
-        require(bool(kept), "StoredVectors", "names", f"be of identities in {some.title}", "none of them")
+        require(bool(kept), "StoredVectors", "names", f"be of identities in {examples.title}", "none of them")
         labels = torch.tensor([numbers[self.names[place]] for place in kept])
-        places = {item: row for row, item in enumerate(some.items)}
+        places = {item: row for row, item in enumerate(examples.items)}
         rows = [places.get(self.items[place], UNKNOWN) if self.items else UNKNOWN for place in kept]
         return Embedded(self.vectors[kept], labels, torch.tensor(rows))
 
@@ -85,17 +85,17 @@ def old_width(older: Older) -> int:
     return older.network.embedding_dim if isinstance(older, Saved) else older.vectors.shape[1]
 
 
-def old_vectors(older: Older, some: Examples, *, workers: int = 0, progress: Progress = silent) -> Embedded:
+def old_vectors(older: Older, examples: Examples, *, workers: int = 0, progress: Progress = silent) -> Embedded:
     """What an older version has for some examples: vectors of all of them, or the stored ones of their identities."""
     if isinstance(older, StoredVectors):
-        return older.of(some)
-    return embed_examples(older.network, older.preparation, some, workers=workers, progress=progress)
+        return older.of(examples)
+    return embed_examples(older.network, older.preparation, examples, workers=workers, progress=progress)
 
 
 def harmony(
     older: Older,
-    some: Examples,
-    plan: Plan,
+    examples: Examples,
+    plan: TrainingPlan,
     *,
     workers: int = 0,
     progress: Progress = silent,
@@ -103,17 +103,17 @@ def harmony(
     """The objective that keeps a new version comparable with an older one, on these examples."""
     wide = old_width(older)
     require(wide == plan.embedding_dim, "harmony", "embedding_dim", f"be that of V1, {wide}", plan.embedding_dim)
-    found = old_vectors(older, some, workers=workers, progress=progress)
-    rows = torch.full((len(some),), UNKNOWN)
+    found = old_vectors(older, examples, workers=workers, progress=progress)
+    rows = torch.full((len(examples),), UNKNOWN)
     known = found.rows >= 0
     rows[found.rows[known]] = known.nonzero()[:, 0]
     by_image = bool(known.any())
     return Harmonic(found.vectors, found.labels, rows=rows if by_image else None, margin=plan.margin, seed=plan.seed)
 
 
-def unseen(some: Examples, trained_on: Examples) -> Examples:
+def unseen(examples: Examples, trained_on: Examples) -> Examples:
     """The examples of identities that were not trained on."""
-    found = some.without(trained_on.identities)
+    found = examples.without(trained_on.identities)
     hint = "Identities are known by name."
     require(
         len(found.identities) > 1,
@@ -126,13 +126,13 @@ def unseen(some: Examples, trained_on: Examples) -> Examples:
     return found
 
 
-def require_comparable(older: Older, some: Examples, *, far: float) -> None:
+def require_comparable(older: Older, examples: Examples, *, far: float) -> None:
     """Refuse what `compare_fitted` would refuse of examples all of which can be read: before anything is trained."""
-    labels, old_labels = some.labels, None
+    labels, old_labels = examples.labels, None
     if isinstance(older, StoredVectors):
-        old = older.of(some)
+        old = older.of(examples)
         if bool((old.rows >= 0).all()):
-            labels = some.labels[old.rows.unique()]
+            labels = examples.labels[old.rows.unique()]
         else:
             old_labels = old.labels
     with warnings.catch_warnings(action="ignore", category=FewImpostorsWarning):
@@ -140,11 +140,11 @@ def require_comparable(older: Older, some: Examples, *, far: float) -> None:
 
 
 def compare_fitted(
-    new: Fitted,
+    new: FitResult,
     older: Older,
-    some: Examples,
+    examples: Examples,
     *,
-    control: Fitted | None = None,
+    control: FitResult | None = None,
     far: float = 1e-3,
     workers: int = 0,
     progress: Progress = silent,
@@ -157,16 +157,16 @@ def compare_fitted(
     networks = [each for each in (new, control) if each]
     steps = parts(progress, len(networks) + 1)
     found = [
-        embed_examples(each.network, each.preparation, some, workers=workers, progress=step)
+        embed_examples(each.network, each.preparation, examples, workers=workers, progress=step)
         for each, step in zip(networks, steps, strict=False)
     ]
-    old = old_vectors(older, some, workers=workers, progress=steps[-1])
+    old = old_vectors(older, examples, workers=workers, progress=steps[-1])
     progress(1.0, "comparing")
     by_image = bool((old.rows >= 0).all())
     common = set.intersection(*(set(each.rows.tolist()) for each in (*found, *([old] if by_image else []))))
     rows = torch.tensor(sorted(common), dtype=torch.int64)
     vectors = [_at(each, rows) for each in found]
-    labels = some.labels[rows]
+    labels = examples.labels[rows]
     if by_image:
         return compare_versions(vectors[0], _at(old, rows), labels, *vectors[1:], far=far)
     return compare_versions(vectors[0], old.vectors, labels, *vectors[1:], old_labels=old.labels, far=far)

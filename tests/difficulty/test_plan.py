@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.difficulty.plan import LEAST, Plan, plan_layers
+from likewise.difficulty.plan import LEAST, DepthPlan, plan_layers
 
 RESNET20 = {"input": 3072, **{f"block{n}": 16384 for n in range(4)}, **{f"block{n}": 8192 for n in range(4, 7)}}
 RESNET20 |= {**{f"block{n}": 4096 for n in range(7, 10)}, "softmax": 10}
 
 
-def large(max_memory: int = 4 << 30) -> Plan:
+def large(max_memory: int = 4 << 30) -> DepthPlan:
     return plan_layers(RESNET20, support=50_000, train=0, test=10_000, k=30, max_memory=max_memory)
 
 

@@ -44,6 +44,6 @@ class Looking(Network):
         return nn.functional.normalize(x.flatten(1) @ self.weights)
 
 
-def plain_vectors(some: Examples, network: Network) -> Tensor:
+def plain_vectors(examples: Examples, network: Network) -> Tensor:
     with torch.no_grad():
-        return network(torch.stack([PREPARATION(some.read(row)) for row in range(len(some))]))
+        return network(torch.stack([PREPARATION(examples.read(row)) for row in range(len(examples))]))

@@ -14,10 +14,10 @@ from likewise.evaluation.budgets import held_out, plan_of, share_of, table5, tab
 from likewise.evaluation.protocols import Everyone
 from likewise.metric import CollapseError
 from likewise.networks import load_network
-from likewise.training import Plan, embed_examples, fit, harmony
+from likewise.training import TrainingPlan, embed_examples, fit, harmony
 from tests.evaluation.faces import drawn_people
 
-PLAN = Plan(network="resnet8", embedding_dim=4, steps=3, identities=4, faces=3, random=2, seed=1)
+PLAN = TrainingPlan(network="resnet8", embedding_dim=4, steps=3, identities=4, faces=3, random=2, seed=1)
 
 
 @pytest.fixture(scope="module")

@@ -28,28 +28,28 @@ from tests.evaluation.faces import PREPARATION, Looking, drawn_people, plain_vec
 pytestmark = pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 
 
-def brute(some: Examples, vectors: torch.Tensor) -> list[tuple[float, bool, str, str]]:
+def brute(people: Examples, vectors: torch.Tensor) -> list[tuple[float, bool, str, str]]:
     """Every pair: distance, same, and the two items."""
-    rows = combinations(range(len(some)), 2)
+    rows = combinations(range(len(people)), 2)
     return [
         (
             (vectors[i].double() - vectors[j].double()).square().sum().item(),
-            bool(some.labels[i] == some.labels[j]),
-            some.items[i],
-            some.items[j],
+            bool(people.labels[i] == people.labels[j]),
+            people.items[i],
+            people.items[j],
         )
         for i, j in rows
     ]
 
 
 def test_all_pairs_of_drawn_people() -> None:
-    some, network = drawn_people(14, 4, noise=55.0), Looking()
-    found = evaluate(network, PREPARATION, some, protocol=Everyone(3), far=0.05, worst=3, clusters=True)
-    assert network.shown == len(some) == found.images
+    people, network = drawn_people(14, 4, noise=55.0), Looking()
+    found = evaluate(network, PREPARATION, people, protocol=Everyone(3), far=0.05, worst=3, clusters=True)
+    assert network.shown == len(people) == found.images
     assert found.identities == 14
-    vectors = plain_vectors(some, network)
-    assert found.rates == judge(vectors, some.labels, protocol=Everyone(3), far=0.05)
-    pairs = brute(some, vectors)
+    vectors = plain_vectors(people, network)
+    assert found.rates == judge(vectors, people.labels, protocol=Everyone(3), far=0.05)
+    pairs = brute(people, vectors)
     same, other = ([pair for pair in pairs if pair[1] == kind] for kind in (True, False))
     for worst, expected in (
         (found.worst_same, sorted(same, reverse=True)[:3]),
@@ -70,14 +70,14 @@ def test_all_pairs_of_drawn_people() -> None:
     assert (found.roc.far.diff() >= 0).all()
     assert (found.roc.val.diff() >= 0).all()
     groups = cluster(squared_distances(vectors, vectors), threshold=found.rates.threshold)
-    assert found.clusters == cluster_scores(groups, some.labels)
+    assert found.clusters == cluster_scores(groups, people.labels)
 
 
 def test_templates_of_bytes_are_judged_like_vectors() -> None:
-    some, network = drawn_people(10, 4, noise=70.0), Looking()
-    drawn = Everyone(2).draw(some.labels)
-    found = evaluate(network, PREPARATION, some, protocol=drawn, far=0.1)
-    q = quantised(plain_vectors(some, network))
+    people, network = drawn_people(10, 4, noise=70.0), Looking()
+    drawn = Everyone(2).draw(people.labels)
+    found = evaluate(network, PREPARATION, people, protocol=drawn, far=0.1)
+    q = quantised(plain_vectors(people, network))
     d = template_distances(q[drawn.rows[:, 0]], q[drawn.rows[:, 1]])
     accepted = d[~drawn.same] <= found.templates.rates.threshold
     assert accepted.double().mean() <= 0.1
@@ -88,36 +88,36 @@ def test_templates_of_bytes_are_judged_like_vectors() -> None:
 
 
 def test_what_bytes_lose_is_val_before_less_val_after() -> None:
-    some, network = drawn_people(40, 6, noise=70.0), Looking()
-    found = evaluate(network, PREPARATION, some, protocol=Everyone(1), far=0.02)
-    small = quantised(plain_vectors(some, network)).double()
-    after = judge(small / small.norm(dim=1, keepdim=True), some.labels, protocol=Everyone(1), far=0.02)
+    people, network = drawn_people(40, 6, noise=70.0), Looking()
+    found = evaluate(network, PREPARATION, people, protocol=Everyone(1), far=0.02)
+    small = quantised(plain_vectors(people, network)).double()
+    after = judge(small / small.norm(dim=1, keepdim=True), people.labels, protocol=Everyone(1), far=0.02)
     assert found.templates.rates.val == after.val < found.rates.val
     assert found.templates.loss == pytest.approx(found.rates.val - after.val)
 
 
 def test_a_list_embeds_only_its_images_and_once() -> None:
-    some, network = drawn_people(12, 4, noise=55.0), Looking()
-    drawn = Everyone(2).draw(some.take(range(24)).labels)
-    found = evaluate(network, PREPARATION, some, protocol=drawn, far=0.1, worst=2)
+    people, network = drawn_people(12, 4, noise=55.0), Looking()
+    drawn = Everyone(2).draw(people.take(range(24)).labels)
+    found = evaluate(network, PREPARATION, people, protocol=drawn, far=0.1, worst=2)
     assert network.shown == found.images == len(drawn.rows.unique()) <= 24
-    vectors = plain_vectors(some, network)
-    assert found.rates == judge(vectors, some.labels, protocol=drawn, far=0.1)
+    vectors = plain_vectors(people, network)
+    assert found.rates == judge(vectors, people.labels, protocol=drawn, far=0.1)
     d = (vectors[drawn.rows[:, 0]] - vectors[drawn.rows[:, 1]]).square().sum(-1)
     worst = drawn.rows[drawn.same][d[drawn.same].argmax()].tolist()
-    assert (found.worst_same[0].first, found.worst_same[0].second) == (some.items[worst[0]], some.items[worst[1]])
+    assert (found.worst_same[0].first, found.worst_same[0].second) == (people.items[worst[0]], people.items[worst[1]])
     assert found.worst_different[0].distance == pytest.approx(d[~drawn.same].min().item())
     assert int(found.histogram.same.sum()) == int(drawn.same.sum())
 
 
 def test_one_fold_shows_only_its_own_pairs() -> None:
-    some, network = drawn_people(12, 4, noise=55.0), Looking()
-    drawn = Everyone(3).draw(some.labels)
+    people, network = drawn_people(12, 4, noise=55.0), Looking()
+    drawn = Everyone(3).draw(people.labels)
     alone = Listed("one", drawn.rows, drawn.same, drawn.folds, 1)
-    found = evaluate(network, PREPARATION, some, protocol=alone, far=0.1, worst=1000)
+    found = evaluate(network, PREPARATION, people, protocol=alone, far=0.1, worst=1000)
     mine = alone.judged
     shown = {(pair.first, pair.second) for pair in (*found.worst_same, *found.worst_different)}
-    assert shown == {(some.items[i], some.items[j]) for i, j in drawn.rows[mine].tolist()}
+    assert shown == {(people.items[i], people.items[j]) for i, j in drawn.rows[mine].tolist()}
     assert found.independent.impostors == int((~mine & ~drawn.same).sum())
     assert found.independent.threshold == found.rates.threshold
     assert int(found.histogram.different.sum()) == int((mine & ~drawn.same).sum())
@@ -125,14 +125,14 @@ def test_one_fold_shows_only_its_own_pairs() -> None:
 
 
 def test_mirror_images_are_averaged() -> None:
-    some, network = drawn_people(8, 4, noise=55.0), Looking()
-    found = evaluate(network, PREPARATION, some, mirror=True, far=0.2)
+    people, network = drawn_people(8, 4, noise=55.0), Looking()
+    found = evaluate(network, PREPARATION, people, mirror=True, far=0.2)
     assert found.mirror
-    assert network.shown == 2 * len(some)
+    assert network.shown == 2 * len(people)
     with torch.no_grad():
-        images = torch.stack([PREPARATION(some.read(row)) for row in range(len(some))])
+        images = torch.stack([PREPARATION(people.read(row)) for row in range(len(people))])
         vectors = torch.nn.functional.normalize(network(images) + network(images.flip(-1)))
-    assert found.rates.threshold == pytest.approx(judge(vectors, some.labels, protocol=Everyone(), far=0.2).threshold)
+    assert found.rates.threshold == pytest.approx(judge(vectors, people.labels, protocol=Everyone(), far=0.2).threshold)
 
 
 def test_unreadable_images_take_their_pairs_with_them(tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_unreadable_images_take_their_pairs_with_them(tmp_path: Path) -> None:
 
 
 def test_what_was_found_can_be_written_down() -> None:
-    some, parts = drawn_people(8, 4), []
+    people, parts = drawn_people(8, 4), []
     found = evaluate(
-        Looking(), PREPARATION, some, far=0.2, progress=lambda done, doing: parts.append((done, doing)), worst=2
+        Looking(), PREPARATION, people, far=0.2, progress=lambda done, doing: parts.append((done, doing)), worst=2
     )
     plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert plain["unit"] == "squared Euclidean distance"
@@ -179,33 +179,33 @@ def test_a_curve_by_fewer_points_keeps_its_ends_and_its_heights() -> None:
 
 
 def test_a_far_beyond_the_pairs_is_refused() -> None:
-    some = drawn_people(6, 2)
+    people = drawn_people(6, 2)
     with pytest.raises(ValueError, match=r"^evaluate: far must be at least 3 / 60 different pairs; got 0.01\."):
-        evaluate(Looking(), PREPARATION, some, protocol=Everyone(1), far=0.01)
-    drawn = Everyone(1).draw(some.labels)
+        evaluate(Looking(), PREPARATION, people, protocol=Everyone(1), far=0.01)
+    drawn = Everyone(1).draw(people.labels)
     with pytest.raises(ValueError, match=r"^evaluate: far must be at least 3 / 6 different pairs; got 0.01\."):
-        evaluate(Looking(), PREPARATION, some, protocol=drawn, far=0.01)
+        evaluate(Looking(), PREPARATION, people, protocol=drawn, far=0.01)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(FewImpostorsWarning, match="60 different pairs are fewer than 30 / far, 300; see the"):
-            evaluate(Looking(), PREPARATION, some, protocol=Everyone(1), far=0.1)
+            evaluate(Looking(), PREPARATION, people, protocol=Everyone(1), far=0.1)
     with pytest.raises(ValueError, match=r"^evaluate: worst must be a whole number of at least 0; got -1\."):
-        evaluate(Looking(), PREPARATION, some, worst=-1)
+        evaluate(Looking(), PREPARATION, people, worst=-1)
     with pytest.raises(ValueError, match=r"^evaluate: examples must not be empty; got 0\."):
-        evaluate(Looking(), PREPARATION, some.take([]))
+        evaluate(Looking(), PREPARATION, people.take([]))
 
 
 def test_warnings_are_part_of_the_result() -> None:
-    some = drawn_people(6, 2)
-    found = evaluate(Looking(), PREPARATION, some, protocol=Everyone(1), far=0.1, trained_on=[some.origin])
+    people = drawn_people(6, 2)
+    found = evaluate(Looking(), PREPARATION, people, protocol=Everyone(1), far=0.1, trained_on=[people.origin])
     seen, few = found.warnings
     assert seen == "These are the images that the network was trained on: the rates say nothing of other people."
     assert few == "evaluate: 60 different pairs are fewer than 30 / far, 300; see the interval."
     assert found.to_json()["warnings"] == [seen, few]
-    halves = some.take(range(6)), some.take(range(6, 12))
+    halves = people.take(range(6)), people.take(range(6, 12))
     parts = [evaluate(Looking(), PREPARATION, half, far=0.3, trained_on=[halves[0].origin]) for half in halves]
     assert [seen in part.warnings for part in parts] == [True, False]
-    part = evaluate(Looking(), PREPARATION, some, far=0.1, trained_on=[halves[0].origin])
+    part = evaluate(Looking(), PREPARATION, people, far=0.1, trained_on=[halves[0].origin])
     assert part.warnings[0].startswith("The network was trained on 6 of these 12 images: the rates are too good")
     assert evaluate(Looking(), PREPARATION, drawn_people(40, 3), protocol=Everyone(1), far=0.1).warnings == ()
 
@@ -233,8 +233,8 @@ def test_no_pair_that_can_be_read_is_refused(tmp_path: Path) -> None:
 def test_lfw_by_its_pixels() -> None:
     """Eigenfaces have 60 %; pixels of 12 x 12 through a random matrix are no better, and not at chance either."""
     path = os.environ["LIKEWISE_LFW"]
-    some, protocol = lfw(path), lfw_protocol(path)
-    found = evaluate(Looking(64), PREPARATION, some, protocol=lfw_pairs(some, protocol))
+    people, protocol = lfw(path), lfw_protocol(path)
+    found = evaluate(Looking(64), PREPARATION, people, protocol=lfw_pairs(people, protocol))
     assert (found.rates.same, found.rates.different, len(found.rates.folds)) == (3000, 3000, 10)
     assert 0.55 < found.rates.accuracy < 0.7
     assert 0.003 < found.rates.accuracy_error < 0.02

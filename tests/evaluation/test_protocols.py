@@ -61,36 +61,36 @@ def test_drawn_pairs_are_half_and_half_inside_splits(labels: torch.Tensor, split
 
 
 def test_val_of_everyone_is_the_mean_over_splits_of_all_pairs() -> None:
-    some, protocol = drawn_people(12, 4, noise=60.0), Everyone(3)
-    vectors = plain_vectors(some, Looking()).double()
-    found = judge(vectors, some.labels, protocol=protocol, far=0.05)
-    split, shares = protocol.deal(some.labels), []
+    examples, protocol = drawn_people(12, 4, noise=60.0), Everyone(3)
+    vectors = plain_vectors(examples, Looking()).double()
+    found = judge(vectors, examples.labels, protocol=protocol, far=0.05)
+    split, shares = protocol.deal(examples.labels), []
     for name in range(3):
         rows = (split == name).nonzero()[:, 0].tolist()
         pairs = [(i, j) for i, j in combinations(rows, 2)]
         d = torch.tensor([(vectors[i] - vectors[j]).square().sum().item() for i, j in pairs])
-        same = torch.tensor([bool(some.labels[i] == some.labels[j]) for i, j in pairs])
+        same = torch.tensor([bool(examples.labels[i] == examples.labels[j]) for i, j in pairs])
         shares.append(verification(d, same, far=0.05, folds=1))
     assert (found.val, found.val_error) == pytest.approx(mean_and_error([each.val for each in shares]))
     assert found.far_found == pytest.approx(sum(each.far_found for each in shares) / 3)
     assert 0.2 < found.val < 1
     assert (found.same, found.different) == (12 * 6, 48 * 47 // 2 - 72)
-    d = (vectors[:, None] - vectors).square().sum(-1)[some.labels[:, None] != some.labels]
+    d = (vectors[:, None] - vectors).square().sum(-1)[examples.labels[:, None] != examples.labels]
     below, above = found.limit * (1 - 1e-12), found.limit * 1.02  # d is rounded otherwise
     assert (d <= below).double().mean() <= 0.05 < (d <= above).double().mean()
 
 
 def test_a_list_is_judged_fold_by_fold() -> None:
-    some = drawn_people(10, 4, noise=60.0)
-    vectors = plain_vectors(some, Looking())
-    drawn = Everyone(5).draw(some.labels)
+    examples = drawn_people(10, 4, noise=60.0)
+    vectors = plain_vectors(examples, Looking())
+    drawn = Everyone(5).draw(examples.labels)
     d = (vectors[drawn.rows[:, 0]] - vectors[drawn.rows[:, 1]]).square().sum(-1)
     listed = verification(d, drawn.same, far=0.2, folds=drawn.folds)
-    found = judge(vectors, some.labels, protocol=drawn, far=0.2)
+    found = judge(vectors, examples.labels, protocol=drawn, far=0.2)
     assert (found.accuracy, found.val, found.folds) == (listed.accuracy, listed.val, listed.by_fold)
     for fold in range(5):
         one = Listed("", drawn.rows, drawn.same, drawn.folds, fold)
-        alone, mine = judge(vectors, some.labels, protocol=one, far=0.2), one.judged
+        alone, mine = judge(vectors, examples.labels, protocol=one, far=0.2), one.judged
         rest = verification(d[~mine], drawn.same[~mine], far=0.2, folds=1)
         right = (d[mine] <= rest.accuracy_threshold) == drawn.same[mine]
         assert alone.accuracy == pytest.approx(right.double().mean().item())
@@ -123,16 +123,16 @@ def named_people() -> Examples:
 
 @pytest.mark.usefixtures("without_shape_checks")
 def test_lfw_gives_its_folds_and_its_test_pairs() -> None:
-    some = named_people()
-    found = lfw_pairs(some, lists())
+    examples = named_people()
+    found = lfw_pairs(examples, lists())
     assert (found.title, found.rows.tolist()) == ("LFW View 2, 2 folds", [[0, 1], [0, 2], [3, 4], [3, 5]])
     assert isinstance(found.folds, torch.Tensor)
     assert found.folds.tolist() == [1, 1, 2, 2]
     assert found.calibrating.all()
-    alone = lfw_pairs(some, lists(), fold=2)
+    alone = lfw_pairs(examples, lists(), fold=2)
     assert alone.judged.tolist() == [False, False, True, True]
     assert alone.calibrating.tolist() == [True, True, False, False]
-    first = lfw_pairs(some, lists(), view=1)
+    first = lfw_pairs(examples, lists(), view=1)
     assert (first.rows.tolist(), first.folds) == ([[3, 4], [3, 5]], None)
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"fold": 3}, "fold must be from 1 to 2; got 3"),
@@ -142,18 +142,18 @@ def test_lfw_gives_its_folds_and_its_test_pairs() -> None:
     ]
     for options, message in wrong:
         with pytest.raises(ValueError, match=f"^lfw_pairs: {message}"):
-            lfw_pairs(some, lists(), **options)
+            lfw_pairs(examples, lists(), **options)
 
 
 @pytest.mark.usefixtures("without_shape_checks")
 def test_own_pairs_bring_folds_or_are_dealt() -> None:
-    some, pairs = named_people(), lists().pairs[0] + lists().pairs[1]
-    assert own_pairs(PairList(some, pairs, None), folds=2).folds == 2
-    found = own_pairs(PairList(some, pairs, (7, 7, 9, 9)))
+    examples, pairs = named_people(), lists().pairs[0] + lists().pairs[1]
+    assert own_pairs(PairList(examples, pairs, None), folds=2).folds == 2
+    found = own_pairs(PairList(examples, pairs, (7, 7, 9, 9)))
     assert isinstance(found.folds, torch.Tensor)
     assert found.folds.tolist() == [7, 7, 9, 9]
     with pytest.raises(ValueError, match=r"^own_pairs: folds must be those of the list; got 2\."):
-        own_pairs(PairList(some, pairs, (7, 7, 9, 9)), folds=2)
+        own_pairs(PairList(examples, pairs, (7, 7, 9, 9)), folds=2)
     with pytest.raises(ValueError, match=r"^Listed: fold must be one of the listed folds; got 3\."):
         Listed("", found.rows, found.same, found.folds, 3)
     with pytest.raises(ValueError, match=r"^Everyone: splits must be a whole number of at least 1; got 0\."):

@@ -91,23 +91,23 @@ def test_wrong_amounts_are_refused() -> None:
 
 
 def test_a_shift_is_applied_at_the_networks_size() -> None:
-    some = drawn_people(2, 2)
-    half = shifted(some, Preparation((6, 4), channels=1), Move(0.5))
+    examples = drawn_people(2, 2)
+    half = shifted(examples, Preparation((6, 4), channels=1), Move(0.5))
     assert half.read(0).shape == (6, 4, 1)
-    expected = Preparation((6, 4), channels=1).fitted(some.read(0))
+    expected = Preparation((6, 4), channels=1).fitted(examples.read(0))
     assert numpy.array_equal(half.read(0)[:, 2:], expected[:, :2])
 
 
 @pytest.mark.parametrize("protocol", ["all", "listed"])
 def test_a_row_is_the_judgement_of_shifted_images(protocol: str) -> None:
-    some, network = drawn_people(10, 4, noise=50.0), Looking()
-    chosen = Everyone(2) if protocol == "all" else Everyone(2).draw(some.labels)
+    examples, network = drawn_people(10, 4, noise=50.0), Looking()
+    chosen = Everyone(2) if protocol == "all" else Everyone(2).draw(examples.labels)
     box = Cover(0.5)
-    found = robustness(network, PREPARATION, some, shifts=[box], protocol=chosen, far=0.1)
-    clean = plain_vectors(some, network)
-    covered = plain_vectors(shifted(some, PREPARATION, box), network)
-    rates = judge(clean, some.labels, covered, protocol=chosen, far=0.1)
-    base = judge(clean, some.labels, protocol=chosen, far=0.1)
+    found = robustness(network, PREPARATION, examples, shifts=[box], protocol=chosen, far=0.1)
+    clean = plain_vectors(examples, network)
+    covered = plain_vectors(shifted(examples, PREPARATION, box), network)
+    rates = judge(clean, examples.labels, covered, protocol=chosen, far=0.1)
+    base = judge(clean, examples.labels, protocol=chosen, far=0.1)
     first, second = found.rows
     assert (first.group, first.val, first.threshold) == ("unchanged", base.val, base.threshold)
     assert (second.group, second.value, second.val, second.accuracy) == ("covered", 0.5, rates.val, rates.accuracy)
@@ -119,7 +119,7 @@ def test_a_row_is_the_judgement_of_shifted_images(protocol: str) -> None:
         rows = [tuple(row) for row in chosen.rows.tolist()]
     accepted = {True: [0, 0], False: [0, 0]}
     for i, j in rows:
-        kind = accepted[bool(some.labels[i] == some.labels[j])]
+        kind = accepted[bool(examples.labels[i] == examples.labels[j])]
         kind[0] += bool((clean[i] - covered[j]).square().sum() <= base.threshold)
         kind[1] += 1
     assert second.val_kept == pytest.approx(accepted[True][0] / accepted[True][1])
@@ -128,11 +128,11 @@ def test_a_row_is_the_judgement_of_shifted_images(protocol: str) -> None:
 
 @pytest.mark.slow
 def test_table_4_changes_all_images_and_skips_what_changes_nothing() -> None:
-    some, network, told = drawn_people(8, 4, noise=50.0), Looking(), []
+    examples, network, told = drawn_people(8, 4, noise=50.0), Looking(), []
     found = table4(
-        network, PREPARATION, some, protocol=Everyone(2), far=0.1, progress=lambda done, doing: told.append(done)
+        network, PREPARATION, examples, protocol=Everyone(2), far=0.1, progress=lambda done, doing: told.append(done)
     )
-    assert network.shown == 11 * len(some)  # all but that of more pixels than the network takes
+    assert network.shown == 11 * len(examples)  # all but that of more pixels than the network takes
     assert [(row.group, row.value) for row in found.rows[1:]] == [
         *(("JPEG quality", quality) for quality in (10, 20, 30, 50, 70, 90)),
         *(("pixels", pixels) for pixels in (5, 19, 43, 76, 195)),
@@ -140,8 +140,8 @@ def test_table_4_changes_all_images_and_skips_what_changes_nothing() -> None:
     unchanged, *_, last = found.rows
     assert last.note == "as the 144 pixels that the network takes"
     assert (last.val, last.threshold) == (unchanged.val, unchanged.threshold)
-    vectors = plain_vectors(shifted(some, PREPARATION, Jpeg(10)), network)
-    rates = judge(vectors, some.labels, protocol=Everyone(2), far=0.1)
+    vectors = plain_vectors(shifted(examples, PREPARATION, Jpeg(10)), network)
+    rates = judge(vectors, examples.labels, protocol=Everyone(2), far=0.1)
     assert (found.rows[1].val, found.rows[1].threshold) == (rates.val, rates.threshold)
     assert (found.far, found.protocol, found.finished) == (0.1, "all pairs", True)
     assert told == sorted(told)
@@ -151,21 +151,21 @@ def test_table_4_changes_all_images_and_skips_what_changes_nothing() -> None:
 def test_images_too_many_to_hold_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     from likewise.evaluation import sweeps
 
-    some = drawn_people(6, 4, noise=50.0)
-    before = robustness(Looking(), PREPARATION, some, shifts=[Gamma(2.0)], far=0.2)
+    examples = drawn_people(6, 4, noise=50.0)
+    before = robustness(Looking(), PREPARATION, examples, shifts=[Gamma(2.0)], far=0.2)
     monkeypatch.setattr(sweeps, "HELD", 0)
-    assert robustness(Looking(), PREPARATION, some, shifts=[Gamma(2.0)], far=0.2) == before
+    assert robustness(Looking(), PREPARATION, examples, shifts=[Gamma(2.0)], far=0.2) == before
 
 
 def test_a_mirrored_sweep_mirrors_the_shifted_image() -> None:
-    some, network = drawn_people(6, 4, noise=50.0), Looking()
-    found = robustness(network, PREPARATION, some, shifts=[Move(0.25)], far=0.2, mirror=True)
+    examples, network = drawn_people(6, 4, noise=50.0), Looking()
+    found = robustness(network, PREPARATION, examples, shifts=[Move(0.25)], far=0.2, mirror=True)
     vectors = []
-    for images in (some, shifted(some, PREPARATION, Move(0.25))):
+    for images in (examples, shifted(examples, PREPARATION, Move(0.25))):
         turned = shifted(images, PREPARATION, Mirror())
         both = plain_vectors(images, network) + plain_vectors(turned, network)
         vectors.append(torch.nn.functional.normalize(both))
-    assert found.rows[1].val == judge(vectors[0], some.labels, vectors[1], protocol=Everyone(), far=0.2).val
+    assert found.rows[1].val == judge(vectors[0], examples.labels, vectors[1], protocol=Everyone(), far=0.2).val
     assert not math.isnan(found.rows[1].far_kept)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from likewise.exits.risk import Method, Proof
+from likewise.exits.risk import Method, RiskTest
 
 ALPHA, DELTA, COUNT, DRAWS = 0.05, 0.1, 500, 600
 
@@ -33,7 +33,7 @@ def drawn() -> tuple[Tensor, Tensor]:
 
 def evidence(losses: Tensor, method: Method) -> Tensor:
     """p-values of every step of every draw."""
-    return torch.stack([Proof(ALPHA, DELTA, method).evidence(each) for each in losses])
+    return torch.stack([RiskTest(ALPHA, DELTA, method).evidence(each) for each in losses])
 
 
 def chosen(values: Tensor, limit: float) -> Tensor:
@@ -79,7 +79,7 @@ def test_betting_breaks_its_promise_no_more_often_than_delta(drawn: tuple[Tensor
 
 def test_conformal_control_keeps_the_mean(drawn: tuple[Tensor, Tensor]) -> None:
     risks, losses = drawn
-    proof = Proof(ALPHA, DELTA, "conformal")
+    proof = RiskTest(ALPHA, DELTA, "conformal")
     walked = torch.tensor([proof.walk(proof.evidence(each)) for each in losses])
     truth = torch.cat([torch.zeros(1, dtype=torch.float64), risks])[walked]
     assert truth.mean() <= ALPHA
@@ -89,5 +89,5 @@ def test_conformal_control_keeps_the_mean(drawn: tuple[Tensor, Tensor]) -> None:
 
 def test_conformal_control_counts_each_examples_worst_loss_so_far() -> None:
     losses = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
-    evidence = Proof(0.5, 0.1, "conformal").evidence(losses)
+    evidence = RiskTest(0.5, 0.1, "conformal").evidence(losses)
     assert evidence.tolist() == pytest.approx([(1 + 1) / 3, (2 + 1) / 3, (2 + 1) / 3])

@@ -10,10 +10,10 @@ from torch import Tensor
 from likewise.exits import (
     Entropy,
     MaxProbability,
-    Path,
     Patience,
     Policy,
     PredictedDepth,
+    ThresholdPath,
     common_path,
     control_risk,
     matched_path,
@@ -77,7 +77,7 @@ def test_the_last_safe_step_is_chosen() -> None:
         known(300, 1000),
         risk=0.05,
         delta=0.1,
-        path=Path(((0.9005,), (0.5005,), (0.2805,), (0.2005,), (0.1005,))),
+        path=ThresholdPath(((0.9005,), (0.5005,), (0.2805,), (0.2005,), (0.1005,))),
     )
     assert [step.risk for step in found.steps] == pytest.approx([0, 0, 0.02, 0.1, 0.2])
     assert [step.early for step in found.steps] == pytest.approx([0.1, 0.5, 0.72, 0.8, 0.9])
@@ -92,7 +92,7 @@ def test_a_step_behind_an_unsafe_one_is_not_reached() -> None:
     # Risk falls again at the second head: leaving at the first step is wrong, at the second right.
     found = seen([[0.5] * 200, [0.9] * 200], [[0] * 200, [1] * 200, [0] * 200], [0] * 200)
     chosen = control_risk(
-        small(heads=("first", "second")), found, risk=0.05, path=Path(((1.0, 1.0), (0.8, 0.8), (0.4, 0.4)))
+        small(heads=("first", "second")), found, risk=0.05, path=ThresholdPath(((1.0, 1.0), (0.8, 0.8), (0.4, 0.4)))
     )
     assert [step.risk for step in chosen.steps] == [0, 1, 0]
     assert chosen.chosen == 0
@@ -111,7 +111,7 @@ def test_every_loss_and_method_gives_a_policy_that_runs(loss: Any, method: Any) 
 
 
 def test_betting_sees_gaps_that_are_mostly_zero() -> None:
-    found, path = known(20, 2000), Path(((0.9,), (0.5,), (0.005,)))
+    found, path = known(20, 2000), ThresholdPath(((0.9,), (0.5,), (0.005,)))
     methods: tuple[Method, ...] = ("betting", "learn then test")
     by = {
         m: control_risk(small(heads=("first",)), found, risk=0.02, loss="accuracy gap", method=m, path=path).chosen
@@ -122,7 +122,7 @@ def test_betting_sees_gaps_that_are_mostly_zero() -> None:
 
 def test_if_no_step_is_safe_nobody_leaves() -> None:
     exits = small(heads=("first",))
-    found = control_risk(exits, known(100, 100), path=Path(((0.1,),)), risk=0.05)
+    found = control_risk(exits, known(100, 100), path=ThresholdPath(((0.1,),)), risk=0.05)
     assert found.chosen is None
     assert found.policy.thresholds == (math.inf,)
     assert "nobody leaves early" in found.text
@@ -145,7 +145,7 @@ def groups_of(errors: int, count: int, hard: int) -> Tensor:
 
 
 def test_a_hard_group_that_hides_behind_the_mean_is_found() -> None:
-    path = Path(((0.9,), (0.5,), (0.001,)))
+    path = ThresholdPath(((0.9,), (0.5,), (0.001,)))
     found = control_risk(
         small(heads=("first",)), known(20, 1000), risk=0.05, path=path, groups=groups_of(20, 1000, 100)
     )
@@ -167,7 +167,7 @@ def test_a_hard_group_that_hides_behind_the_mean_is_found() -> None:
 
 def test_groups_are_tested_at_their_share_of_delta() -> None:
     # 60 examples without a loss show a risk of 0.05 at delta 0.05, but not at 0.05 / 10.
-    found, path = known(0, 600), Path(((0.0,),))
+    found, path = known(0, 600), ThresholdPath(((0.0,),))
     for parts, certified in ((1, True), (10, False)):
         groups = torch.arange(600) // (600 // parts) if parts > 1 else torch.zeros(600, dtype=torch.int64)
         result = control_risk(small(heads=("first",)), found, risk=0.05, path=path, groups=groups)
@@ -229,8 +229,11 @@ def test_paths_and_data_must_be_what_they_are_for() -> None:
             lambda: common_path(PredictedDepth((), ()), heads=1),
             "common_path: criterion must have a highest score; got inf",
         ),
-        (lambda: Path(((0.1,), (0.2,))), "Path: steps must start at the safest: no threshold may rise"),
-        (lambda: Path(()), "Path: steps must be one or more; got 0"),
+        (
+            lambda: ThresholdPath(((0.1,), (0.2,))),
+            "ThresholdPath: steps must start at the safest: no threshold may rise",
+        ),
+        (lambda: ThresholdPath(()), "ThresholdPath: steps must be one or more; got 0"),
         (lambda: Policy(Patience(), (float("nan"),)), "Policy: thresholds must be numbers"),
         (
             lambda: seen([[1.0]], [[0], [0]], [0]).policy(1, 2),

@@ -13,8 +13,8 @@ from torch import Tensor
 from likewise.exits import (
     EarlyExit,
     MaxProbability,
-    Path,
     Policy,
+    ThresholdPath,
     clocked,
     depth_by_exit,
     evaluate_exits,
@@ -86,7 +86,7 @@ def test_a_head_that_lets_too_few_go_does_not_pay() -> None:
 
 
 def test_a_trade_off_has_a_point_for_each_step() -> None:
-    points = trade_off(SIX, Path(((2.0, 2.0), (0.5, 0.5), (0.0, 0.0))), costs=COSTS)
+    points = trade_off(SIX, ThresholdPath(((2.0, 2.0), (0.5, 0.5), (0.0, 0.0))), costs=COSTS)
     assert [point.macs for point in points] == pytest.approx([100, (3 * 11 + 2 * 33 + 103) / 6, 11])
     assert [point.accuracy for point in points] == pytest.approx([3 / 6, 3 / 6, 4 / 6])
 
@@ -255,7 +255,10 @@ def test_what_cannot_be_studied_is_refused() -> None:
             lambda: evaluate_exits(other, policy=HALF, costs=COSTS),
             "evaluate_exits: seen must be observed on data for test; got data for calibration",
         ),
-        (lambda: trade_off(other, Path(((1.0,),)), costs=COSTS), "trade_off: seen must be observed on data for test"),
+        (
+            lambda: trade_off(other, ThresholdPath(((1.0,),)), costs=COSTS),
+            "trade_off: seen must be observed on data for test",
+        ),
         (
             lambda: depth_by_exit(SIX, depths[:2], policy=HALF, positions=POSITIONS, costs=COSTS),
             "depths must be one for each of 6 examples; got 2",

@@ -16,13 +16,13 @@ from likewise.difficulty.results import Depths
 from likewise.exits import split_examples
 from likewise.exits.evaluating import ExitCosts
 from likewise.exits.splits import Split, Splits
-from likewise.exits.study import ExitStudy, Plan, risk_name, spread, study_exits, train_classifier
+from likewise.exits.study import ExitPlan, ExitStudy, risk_name, spread, study_exits, train_classifier
 from likewise.reports.exits import exits_json, exits_page, outline
 from likewise.reports.facts import gather_facts
 from tests.tour.test_tour import Reader
 
 CLASSES, WIDTH = 3, 5
-PLAN = Plan(risk=0.1, delta=0.1, heads=2, steps=12, batch=16, k=5, queries=31, sizes=(8, 16), repeats=1)
+PLAN = ExitPlan(risk=0.1, delta=0.1, heads=2, steps=12, batch=16, k=5, queries=31, sizes=(8, 16), repeats=1)
 
 
 def layer(width: int) -> nn.Module:
@@ -116,34 +116,34 @@ def test_more_risk_is_never_more_work(study: ExitStudy) -> None:
 
 
 def test_groups_of_difficulty_part_the_examples(study: ExitStudy) -> None:
-    settled = study.prepared.settled
-    assert settled is not None
-    assert len(settled.groups) == len(settled.cuts) + 1
-    ends = torch.tensor([*settled.cuts, settled.test.probes])
-    assert settled.group(ends).tolist() == list(range(len(ends)))
-    share = settled.train.counts.cumsum(0) / len(settled.train)
-    assert all(share[cut] >= 0.5 for cut in settled.cuts)
-    assert sum(group.count for group in study.evaluation.groups) == len(settled.test) == study.counts[3]
-    assert sum(group.count for group in study.controlled.groups) == len(settled.calibration) == study.counts[2]
+    depth_groups = study.prepared.depth_groups
+    assert depth_groups is not None
+    assert len(depth_groups.groups) == len(depth_groups.cuts) + 1
+    ends = torch.tensor([*depth_groups.cuts, depth_groups.test.probes])
+    assert depth_groups.group(ends).tolist() == list(range(len(ends)))
+    share = depth_groups.train.counts.cumsum(0) / len(depth_groups.train)
+    assert all(share[cut] >= 0.5 for cut in depth_groups.cuts)
+    assert sum(group.count for group in study.evaluation.groups) == len(depth_groups.test) == study.counts[3]
+    assert sum(group.count for group in study.controlled.groups) == len(depth_groups.calibration) == study.counts[2]
     assert study.against is not None
     assert int(study.against.table.sum()) == study.counts[3]
-    assert settled.layers == ("input", "0", "1", "2", "3", "4", "softmax")
+    assert depth_groups.layers == ("input", "0", "1", "2", "3", "4", "softmax")
 
 
 @pytest.mark.slow
 def test_depths_are_of_the_network_that_answers(parts: Splits, trained: nn.Module) -> None:
     found = study_exits(trained, parts, plan=replace(PLAN, joint=True, rate=0.05))
-    settled = found.prepared.settled
-    assert settled is not None
+    depth_groups = found.prepared.depth_groups
+    assert depth_groups is not None
     with torch.no_grad():
-        assert torch.equal(settled.test.predicted, found.prepared.exits.network(parts.test.inputs).argmax(1))
-        assert torch.equal(settled.calibration.labels, parts.calibration.labels)
+        assert torch.equal(depth_groups.test.predicted, found.prepared.exits.network(parts.test.inputs).argmax(1))
+        assert torch.equal(depth_groups.calibration.labels, parts.calibration.labels)
 
 
 def test_without_depth_heads_stand_evenly(parts: Splits, trained: nn.Module) -> None:
     found = study_exits(trained, parts, plan=replace(PLAN, k=None, steps=2))
     assert found.prepared.exits.names == tuple(str(place) for place in spread(found.prepared.costs, heads=2))
-    assert (found.prepared.settled, found.prepared.placement, found.against) == (None, None, None)
+    assert (found.prepared.depth_groups, found.prepared.placement, found.against) == (None, None, None)
     text = exits_page(found, title="blobs", facts=gather_facts(()))
     assert Reader(text).complaints == []
     assert 'id="difficulty"' not in text
@@ -200,9 +200,9 @@ def test_too_few_calibration_examples_are_refused_before_any_work(parts: Splits,
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"risk": 0.0}, "Plan: risk must be between 0 and 1; got 0.0."),
-        ({"delta": 1}, "Plan: delta must be between 0 and 1; got 1."),
-        ({"heads": 0}, "Plan: heads must be a whole number of at least 1; got 0."),
+        ({"risk": 0.0}, "ExitPlan: risk must be between 0 and 1; got 0.0."),
+        ({"delta": 1}, "ExitPlan: delta must be between 0 and 1; got 1."),
+        ({"heads": 0}, "ExitPlan: heads must be a whole number of at least 1; got 0."),
     ],
 )
 def test_a_wrong_plan_is_refused(change: dict, message: str) -> None:

@@ -13,13 +13,13 @@ from likewise.exits import EarlyExit
 from likewise.networks import build_classifier
 from likewise.progress import Progress, silent
 from likewise.tour import tour
+from likewise.tour.digit_depths import WHOLE
 from likewise.tour.learning import Text
-from likewise.tour.settling import WHOLE
 from tests.tour.plans import FEW, FEW_DIGITS, TINY
 
 PATH = Path(__file__).with_suffix(".json")
 ROOT = Path(__file__).parents[2]
-SMALL = tour.Plan(
+SMALL = tour.TourPlan(
     widths=(8, 32),
     draws=2,
     lengths=(32, 64),
@@ -27,7 +27,7 @@ SMALL = tour.Plan(
     allowance=5.0,
     real=TINY,
     embeddings=FEW,
-    settling=FEW_DIGITS,
+    digits=FEW_DIGITS,
     topics="d",
     seed=3,
 )

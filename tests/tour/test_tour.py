@@ -22,7 +22,7 @@ from likewise.tour.statements import review_example
 from likewise.tour.tour import Tour, render_tour, write_tour
 from tests.tour.stored import PATH, SMALL, encoded, measured_tour, shape, stored_tour
 
-SECTIONS = ["identities", "approximation", "scaling", "decoding", "real", "embeddings", "settling", "statements"]
+SECTIONS = ["identities", "approximation", "scaling", "decoding", "real", "embeddings", "digit_depths", "statements"]
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 

@@ -9,14 +9,14 @@ import torch
 from likewise.data import digits, open_halves
 from likewise.metric import all_pairs
 from likewise.networks import load_network
-from likewise.training import Interrupted, Job, Plan, embed_examples, run_job
+from likewise.training import Interrupted, TrainingJob, TrainingPlan, embed_examples, run_job
 from likewise.training.jobs import HeldOut, held_out_identities, measure
 
 SMALL = {"network": "resnet8", "embedding_dim": 6, "identities": 3, "faces": 3, "random": 2, "workers": 0}
 
 
-def job(folder: Path, **more: object) -> Job:
-    return Job("digits", folder / "m.safetensors", **{**SMALL, "steps": 3, **more})  # ty: ignore[invalid-argument-type]
+def job(folder: Path, **more: object) -> TrainingJob:
+    return TrainingJob("digits", folder / "m.safetensors", **{**SMALL, "steps": 3, **more})  # ty: ignore[invalid-argument-type]
 
 
 def test_a_job_tells_how_far_it_is_and_gives_what_it_wrote(tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ def test_what_people_leave_out_is_held_out(tmp_path: Path) -> None:
 
 def test_what_is_not_given_follows_from_the_data() -> None:
     some, place = digits(), Path("m.safetensors")
-    assert Job("digits", place).plan(some) == Plan()
-    assert Job("digits", place, epochs=2.0, random=0).plan(some).steps == round(2 * 1797 / 300)
-    assert Job("digits", place, epochs=1e-9).plan(some).steps == 1
+    assert TrainingJob("digits", place).plan(some) == TrainingPlan()
+    assert TrainingJob("digits", place, epochs=2.0, random=0).plan(some).steps == round(2 * 1797 / 300)
+    assert TrainingJob("digits", place, epochs=1e-9).plan(some).steps == 1
 
 
 def test_a_tenth_of_many_identities_is_held_out_unless_all_are_wanted(tmp_path: Path) -> None:
@@ -100,12 +100,12 @@ def test_a_tenth_of_many_identities_is_held_out_unless_all_are_wanted(tmp_path: 
         for face in range(2):
             PIL.Image.new("RGB", (12, 12), (10 * person, 90 * face, 40)).save(folders[-1] / f"{face}.png")
     data = str(tmp_path / "faces")
-    parts = Job(data).open()
+    parts = TrainingJob(data).open()
     assert parts.held_out is not None
     assert (len(parts.train.identities), len(parts.held_out.identities)) == (18, 2)
     assert (set(parts.train.identities) & set(parts.held_out.identities), parts.how) == (set(), "10% of the identities")
-    assert Job(data, held_out=0.0).open().held_out is None
+    assert TrainingJob(data, held_out=0.0).open().held_out is None
     (tmp_path / "fewer").mkdir()
     for folder in folders[:19]:
         folder.rename(tmp_path / "fewer" / folder.name)
-    assert Job(str(tmp_path / "fewer")).open().held_out is None
+    assert TrainingJob(str(tmp_path / "fewer")).open().held_out is None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.data import Preparation
-from likewise.training import AdaGrad, Classes, Cosine, Diverged, Keep, Record, Schedule, SemiHard, train
+from likewise.training import AdaGrad, CheckpointPolicy, Classes, Cosine, Diverged, Record, Schedule, SemiHard, train
 from likewise.training.checkpoints import checkpoint_settings, read_records
 from likewise.training.loop import Trained
 from likewise.training.objectives import Logits
@@ -24,8 +24,8 @@ from tests.training.problems import batch, feed, small
 STEPS = 7
 
 
-def keep(folder: Path, *, every: int = 2) -> Keep:
-    return Keep(folder / "run.checkpoint", folder / "run.jsonl", every, {"size": (8, 8), "data": "digits"})
+def keep(folder: Path, *, every: int = 2) -> CheckpointPolicy:
+    return CheckpointPolicy(folder / "run.checkpoint", folder / "run.jsonl", every, {"size": (8, 8), "data": "digits"})
 
 
 def losses(trained: Trained) -> list[float]:
@@ -261,7 +261,10 @@ def test_schedules_make_their_optimiser_and_never_rise_above_the_start(schedule:
         (lambda: Cosine(warmup=1.0), "Cosine: warmup must be a part of the steps, from 0 to below 1; got 1.0"),
         (lambda: AdaGrad(start=-1.0), "AdaGrad: start must be positive; got -1.0"),
         (lambda: AdaGrad(last=2.0), "AdaGrad: last must be a part of the steps, from 0 to 1; got 2.0"),
-        (lambda: Keep(Path(), Path(), 0), "Keep: every must be a whole number of at least 1; got 0"),
+        (
+            lambda: CheckpointPolicy(Path(), Path(), 0),
+            "CheckpointPolicy: every must be a whole number of at least 1; got 0",
+        ),
         (lambda: train(small(), SemiHard(), feed(), steps=0), "train: steps must be a whole number of at least 1"),
     ],
 )

@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from likewise.data import Preparation, digits
 from likewise.networks import Saved, build_network, load_network, save_network
 from likewise.networks.segments import embedding_layer
-from likewise.training import Cosine, Fitted, Plan, SemiHard, beside, fit, train
+from likewise.training import Cosine, FitResult, SemiHard, TrainingPlan, beside, fit, train
 from likewise.training.checkpoints import read_records
 from likewise.training.fitting import Later, joined, layer_alone
 from likewise.training.loop import Trained
 from tests.training.problems import feed
 
 SOME = digits().take(range(90))
-PLAN = Plan(
+PLAN = TrainingPlan(
     network="resnet8", embedding_dim=6, steps=4, head_steps=3, identities=5, faces=3, random=2, seed=7, rate=0.02
 )
 
@@ -98,7 +98,7 @@ def test_without_head_steps_the_whole_network_is_taken_over(start: Saved, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [0, 1, 2, 3, 5])
 def test_a_run_stopped_in_either_part_goes_on_to_the_last_digit(start: Saved, tmp_path: Path, stop: int) -> None:
-    def run(name: str, *, resume: bool = False, stop: int | None = None) -> Fitted:
+    def run(name: str, *, resume: bool = False, stop: int | None = None) -> FitResult:
         out = tmp_path / f"{name}.safetensors"
         watch = None if stop is None else lambda record: record.step == stop
         return fit(SOME, PLAN, out, start=start, resume=resume, every=2, watch=watch)
@@ -164,7 +164,7 @@ def test_a_start_that_does_not_fit_is_refused(start: Saved, tmp_path: Path) -> N
     for plan, given, message in cases:
         with pytest.raises(ValueError, match=message):
             fit(SOME, plan, out, start=given)
-    with pytest.raises(ValueError, match="Plan: head_steps must be a whole number of at least 0; got -1"):
+    with pytest.raises(ValueError, match="TrainingPlan: head_steps must be a whole number of at least 0; got -1"):
         replace(PLAN, head_steps=-1)
 
 

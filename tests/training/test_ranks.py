@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from likewise.data import Batch, Batches
 from likewise.networks import build_network
 from likewise.networks.weights import load_tensors
-from likewise.training import Classes, Cosine, Keep, SemiHard, loop, train
+from likewise.training import CheckpointPolicy, Classes, Cosine, SemiHard, loop, train
 from likewise.training.checkpoints import read_records
 from likewise.training.loop import RankRows, Ranks
 from tests.house.guards import ROOT
@@ -119,7 +119,7 @@ def stop_and_go_on(where: Path, rank: int) -> None:
                 shared(feed()),
                 steps=STEPS,
                 schedule=Cosine(peak=0.01),
-                keep=Keep(where / f"{len(stops)}.checkpoint", where / f"{len(stops)}.jsonl", every=100),
+                keep=CheckpointPolicy(where / f"{len(stops)}.checkpoint", where / f"{len(stops)}.jsonl", every=100),
                 resume=True,
                 watch=lambda record, stop=stop: rank == 1 and record.step + 1 == stop,
             )
@@ -148,7 +148,7 @@ def begin_wrongly(where: Path, rank: int) -> None:
             train(network, OBJECTIVES["semi-hard"](), some, steps=1)
         except ValueError as error:
             said[name] = str(error)
-    own = Keep(where / f"{rank}.checkpoint", where / f"{rank}.jsonl", every=1)  # only rank 0 writes its
+    own = CheckpointPolicy(where / f"{rank}.checkpoint", where / f"{rank}.jsonl", every=1)  # only rank 0 writes its
     train(small(), SemiHard(), shared(feed()), steps=2, keep=own, watch=lambda record: True)
     try:
         train(small(), SemiHard(), shared(feed()), steps=2, keep=own, resume=True)

@@ -11,23 +11,33 @@ import torch
 from likewise.data import digits
 from likewise.metric import Versions, compare_versions
 from likewise.networks import Saved, load_network
-from likewise.training import Fitted, Harmonic, Plan, compare_fitted, embed_examples, fit, harmony, open_older, unseen
+from likewise.training import (
+    FitResult,
+    Harmonic,
+    TrainingPlan,
+    compare_fitted,
+    embed_examples,
+    fit,
+    harmony,
+    open_older,
+    unseen,
+)
 from likewise.training.upgrading import StoredVectors, old_vectors, old_width
 
 pytestmark = pytest.mark.filterwarnings("ignore::likewise.metric.FewImpostorsWarning")
 WHOLE = digits().take(range(300))
 SEEN, HELD = WHOLE.of("0123456"), WHOLE.of("789")
-PLAN = Plan(network="resnet8", embedding_dim=6, steps=1, identities=5, faces=3, random=2)
+PLAN = TrainingPlan(network="resnet8", embedding_dim=6, steps=1, identities=5, faces=3, random=2)
 
 
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory: pytest.TempPathFactory) -> list[Fitted]:
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> list[FitResult]:
     folder = tmp_path_factory.mktemp("fitted")
     return [fit(SEEN, replace(PLAN, seed=seed), folder / f"{seed}.safetensors") for seed in range(3)]
 
 
 @pytest.fixture(scope="module")
-def old(fitted: list[Fitted], tmp_path_factory: pytest.TempPathFactory) -> Saved:
+def old(fitted: list[FitResult], tmp_path_factory: pytest.TempPathFactory) -> Saved:
     path = tmp_path_factory.mktemp("old") / "v1.safetensors"
     fit(SEEN, replace(PLAN, seed=9), path)
     return load_network(path)
@@ -51,7 +61,7 @@ def same(a: Versions, b: Versions) -> bool:
 
 
 @pytest.mark.slow
-def test_networks_are_compared_by_their_vectors_of_the_same_images(fitted: list[Fitted], old: Saved) -> None:
+def test_networks_are_compared_by_their_vectors_of_the_same_images(fitted: list[FitResult], old: Saved) -> None:
     new, control, _ = fitted
     parts: list[float] = []
     found = compare_fitted(new, old, HELD, control=control, far=0.05, progress=lambda done, _: parts.append(done))
@@ -64,7 +74,7 @@ def test_networks_are_compared_by_their_vectors_of_the_same_images(fitted: list[
 
 @pytest.mark.slow
 def test_stored_vectors_with_their_images_compare_as_the_network_does(
-    fitted: list[Fitted], old: Saved, tmp_path: Path
+    fitted: list[FitResult], old: Saved, tmp_path: Path
 ) -> None:
     new, control, _ = fitted
     by_image = open_older(stored(old, tmp_path / "v1.npz", items=True))
@@ -76,7 +86,7 @@ def test_stored_vectors_with_their_images_compare_as_the_network_does(
     assert found.pairs != expected.pairs  # a row of each, so all of them
 
 
-def test_only_images_that_every_version_has_are_compared(fitted: list[Fitted], old: Saved) -> None:
+def test_only_images_that_every_version_has_are_compared(fitted: list[FitResult], old: Saved) -> None:
     found = embed_examples(old.network, old.preparation, HELD)
     names = tuple(HELD.identities[label] for label in HELD.labels.tolist())
     kept = list(range(0, len(HELD), 2))

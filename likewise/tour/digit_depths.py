@@ -8,12 +8,12 @@ import torch
 from likewise.data import Preparation, digits
 from likewise.exits import split_examples
 from likewise.exits.splits import Split, Splits
-from likewise.exits.study import ExitStudy, Plan, study_exits, train_classifier
+from likewise.exits.study import ExitPlan, ExitStudy, study_exits, train_classifier
 from likewise.networks import build_classifier
 from likewise.progress import Progress, part, silent
 
 WHOLE, SMALLER = "resnet14", "resnet8"
-TOUR = Plan(risk=0.05, steps=200, batch=64, joint=True, queries=300, repeats=3)
+TOUR = ExitPlan(risk=0.05, steps=200, batch=64, joint=True, queries=300, repeats=3)
 SHOWN = 7  # examples of each kind
 
 
@@ -28,7 +28,7 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False)
-class Settling:
+class DigitDepths:
     """A study of early exit on digits, the easiest and the hardest of the test digits, and the seconds of training."""
 
     study: ExitStudy
@@ -48,11 +48,11 @@ class Settling:
 class DigitsPlan:
     """How long the networks learn, and what the study does."""
 
-    study: Plan = TOUR
+    study: ExitPlan = TOUR
     examples: int | None = None  # all of them
 
 
-def measure_settling(*, plan: DigitsPlan | None = None, seed: int = 0, progress: Progress = silent) -> Settling:
+def measure_digit_depths(*, plan: DigitsPlan | None = None, seed: int = 0, progress: Progress = silent) -> DigitDepths:
     """Train a small residual network on digits, find where it settles them, and let it leave early."""
     plan = plan or DigitsPlan()
     study = replace(plan.study, seed=seed)
@@ -64,21 +64,21 @@ def measure_settling(*, plan: DigitsPlan | None = None, seed: int = 0, progress:
     found = study_exits(network, parts, plan=study, smaller={SMALLER: other}, progress=part(progress, 0.25, 1.0))
     easiest, hardest = galleries(found, parts)
     progress(1.0, "early exit")
-    return Settling(found, easiest, hardest, seconds)
+    return DigitDepths(found, easiest, hardest, seconds)
 
 
 def deal(count: int | None, *, seed: int) -> Splits:
     """scikit-learn's digits: four tenths to train, one to select, three to calibrate, two to test."""
-    some = digits()
-    whole = Split.read(some.take(range(count or len(some))), Preparation((8, 8), 1), role="train")
+    examples = digits()
+    whole = Split.read(examples.take(range(count or len(examples))), Preparation((8, 8), 1), role="train")
     return split_examples(whole.inputs, whole.labels, selection=0.1, calibration=0.3, test=0.2, seed=seed)
 
 
 def galleries(study: ExitStudy, parts: Splits) -> tuple[tuple[Shown, ...], tuple[Shown, ...]]:
     """Test digits of least and of greatest depth; of equal ones those that the network is surest, or least sure, of."""
-    settled = study.prepared.settled
-    assert settled is not None
-    depths, said = settled.test.depth, settled.test.predicted
+    depth_groups = study.prepared.depth_groups
+    assert depth_groups is not None
+    depths, said = depth_groups.test.depth, depth_groups.test.predicted
     with torch.no_grad():
         sure = study.prepared.exits.network(parts.test.inputs).softmax(1).amax(1).double()
     order = (depths - sure).argsort()
