@@ -97,8 +97,12 @@ class _Served:
             if not isinstance(entry, dict):
                 raise TypeError("a correction is a mapping")
             with self._reading:
-                self.readings.put(entry)
                 before = self.review
+                if entry.get("role") and entry.get("line") not in {
+                    each.line for each in before.statements if not each.id
+                }:
+                    return _json({"error": f"not corrected: no formula begins on line {entry.get('line')}"}, 400)
+                self.readings.put(entry)
                 self.review = read_again(before, self.readings.read())
                 self.version += 1
                 return _json({"version": self.version, "words": changes(before, self.review)})
@@ -110,11 +114,11 @@ class _Served:
 
 def changes(before: Review, after: Review) -> str:
     """Which statements have another verdict after a correction, in plain words."""
-    old = {(each.line, each.source): each.status.label for each in before.statements}
+    old = {(each.line, each.column, each.source): each.status.label for each in before.statements}
     found = [
         f"line {each.line}: {each.status.label} (was {was})"
         for each in after.statements
-        if (was := old.get((each.line, each.source), "absent")) != each.status.label
+        if (was := old.get((each.line, each.column, each.source), "absent")) != each.status.label
     ]
     if not found:
         return "Checked again; no verdict changed."

@@ -13,7 +13,7 @@ from likewise.page import render
 from likewise.reading.corrections import ROLES, Correction
 from likewise.review.corrections import Attempt, attempts
 from likewise.review.doubt import CHANGES, WORDS, Doubt
-from likewise.review.gist import gist
+from likewise.review.gist import Gist, gist
 from likewise.review.marks import TAGS, content_hash
 from likewise.review.mathml import Unset, mathml
 from likewise.review.reviewing import Counts, Review, Row
@@ -123,7 +123,7 @@ def page(review: Review, *, live: bool = False, corrects: bool = False, version:
             "marks_json": _embedded([mark.to_json() for mark in review.marks]),
             "signs": SIGNS,
             "tags": TAGS,
-            "gists": {number: gist(each.verdict) for number, each in numbered},
+            "gists": {number: _gist(each) for number, each in numbered},
             "lines": _lines,
             "unnamed": _unnamed,
             "sides": lambda pairs: {name for name, _ in pairs} <= {"left", "right"},
@@ -255,6 +255,12 @@ def set_source(statement: Statement) -> str:
         return f"<code>{escaped(statement.source)}</code>"
 
 
+def _gist(statement: Statement) -> Gist | None:
+    """The refutation of a statement in one sentence, with what is true instead."""
+    found = gist(statement.verdict)
+    return replace(found, nearest=found.nearest or statement.nearest) if found else None
+
+
 def _lines(span: tuple[int, int]) -> str:
     """Lines in words: `line 7`, or `lines 7 to 9`."""
     first, last = span
@@ -295,8 +301,9 @@ def text(review: Review) -> str:
     lines = []
     marks = {mark.key: mark for mark in review.marks}
     for statement in review.statements:
-        found = gist(statement.verdict)
-        words = found.words if found else statement.verdict.detail if statement.verdict else statement.reason
+        found = _gist(statement)
+        true = f" True: {found.nearest}." if found and found.nearest else ""
+        words = found.words + true if found else statement.verdict.detail if statement.verdict else statement.reason
         mark = (
             f"  ({SIGNS[marks[statement.key].mark]} marked {marks[statement.key].mark})"
             if statement.key in marks

@@ -22,6 +22,7 @@ from likewise.reading.speakers import headed
 from likewise.review.doubt import CHANGES, WORDS, ChangeName, Doubt, doubts
 from likewise.review.gist import gist
 from likewise.review.marks import Mark, Place, Points, placed, to_json_lines, to_markdown
+from likewise.review.nearest import with_nearest
 from likewise.review.rubric import Rubric, asked_for, rows_of_parts
 from likewise.review.setting import Formula, Row, escaped, find_formulas, set_rows
 from likewise.review.statements import Binding, Link, Statement, Turn
@@ -132,6 +133,9 @@ class Review:
     answer: Answer | None = field(default=None, repr=False)  # its formulas as they were read
     corrections: tuple[Correction, ...] = ()  # of readings, by the person
     known: dict[str, Verdict] = field(default_factory=dict, repr=False, compare=False)  # by claim, to read it again
+    nearest: dict[str, str] = field(
+        default_factory=dict, repr=False, compare=False
+    )  # true statements, by refuted claim
 
     @cached_property
     def parts(self) -> dict[str, list[Row]]:
@@ -222,7 +226,7 @@ def read_again(review: Review, corrections: Sequence[Correction], *, seed: int =
     answer = read_answer(review.text, turns=turns, corrections=corrections)
     [answer] = check_answers([answer], seed=seed, budget=budget, known=review.known)
     claims = [each for each in review.statements if each.id]
-    found = _reviewed(review.name, review.text, claims, answer, review.rubric)
+    found = _reviewed(review.name, review.text, claims, answer, review.rubric, review.nearest)
     found = replace(found, corrections=tuple(corrections), known=review.known)
     return found.with_marks((*review.marks, *review.lost), review.points)
 
@@ -245,10 +249,17 @@ def review_of(
 
 
 def _reviewed(
-    name: str, text: str, claims: Sequence[Statement], answer: Answer | None, rubric: Rubric | None
+    name: str,
+    text: str,
+    claims: Sequence[Statement],
+    answer: Answer | None,
+    rubric: Rubric | None,
+    nearest: dict[str, str] | None = None,
 ) -> Review:
+    nearest = {} if nearest is None else nearest
     said = [*claims, *(_statements_of(answer, text) if answer else ())]
-    statements = tuple(_told_apart(sorted(said, key=lambda each: (each.line, each.column))))
+    ordered = _told_apart(sorted(said, key=lambda each: (each.line, each.column)))
+    statements = tuple(with_nearest(list(ordered), nearest))
     formulas = tuple(find_formulas(text))
     last = max(1, text.count("\n") + 1)
     spoken = [(turn.speaker, turn.first, turn.last) for turn in answer.turns] if answer else []
@@ -258,7 +269,16 @@ def _reviewed(
     changed = tuple(doubts(text, turns, rows, statements))
     rubric = rubric or (asked_for(answer.parts) if answer else None)
     return Review(
-        name, text, turns, statements, rows=rows, formulas=formulas, doubts=changed, rubric=rubric, answer=answer
+        name,
+        text,
+        turns,
+        statements,
+        rows=rows,
+        formulas=formulas,
+        doubts=changed,
+        rubric=rubric,
+        answer=answer,
+        nearest=nearest,
     )
 
 

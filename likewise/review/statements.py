@@ -54,6 +54,7 @@ class Statement:
     note: str = ""  # why it became no claim, though it was read
     labels: Mapping[str, str] = field(default_factory=dict)  # who, noticed, row, note of a claims file
     id: str = ""
+    nearest: str = ""  # a true statement that differs from a refuted one by one change
 
     @property
     def key(self) -> str:
@@ -90,6 +91,7 @@ class Statement:
             "verdict": self.verdict.to_json() if self.verdict else None,
             "findings": [vars(link) for link in self.links],
             "reason": self.reason or self.note,
+            "nearest": self.nearest,
             **{name: self.labels.get(name, "") for name in ("who", "noticed", "row", "note")},
         }
 

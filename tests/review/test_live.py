@@ -208,3 +208,14 @@ def test_only_what_a_correction_changes_is_asked_again() -> None:
     again = read_again(found, corrections("- {line: 3, role: hypothesis}"))
     assert found.known == known  # nothing new was asked
     assert [each.status.label for each in again.statements if each.line == 3] == ["hypothesis", "hypothesis"]
+
+
+def test_a_correction_tells_only_what_it_changed(tmp_path: Path) -> None:
+    talk = "# A\n\nLet $a, b \\in \\mathbb{R}$.\n\n$$(a - b)^2 = a^2 - 2ab + b^2 = a^2 + 2ab + b^2$$\n"
+    readings = tmp_path / "answer.readings.yaml"
+    with serve_review(review(talk), tmp_path / "answer.marks.json", readings=readings).running() as address:
+        status, told = ask(f"{address}readings", {"correct": {"line": 1, "role": "condition"}})
+        assert (status, told) == (400, {"error": "not corrected: no formula begins on line 1"})
+        assert not readings.exists()
+        status, told = ask(f"{address}readings", {"correct": {"name": "c", "type": "R"}})
+        assert (status, told["words"]) == (200, "Checked again; no verdict changed.")

@@ -173,7 +173,7 @@ def test_no_two_statuses_look_alike_without_colour() -> None:
 
 def test_text_for_a_terminal_has_every_statement() -> None:
     lines = text(made(Mark(5, 1, "right"))).splitlines()
-    assert lines[0] == "5:1  ✗ refuted  first  x = 0: left 1, right 0.  (✓ marked right)"
+    assert lines[0] == "5:1  ✗ refuted  first  x = 0: left 1, right 0. True: x + 1 >= x.  (✓ marked right)"
     assert lines[1].startswith("14:1  ✓ proved  second")
     assert lines[2] == "differs, line 5: Marked right, but refuted: x = 0: left 1, right 0."
 
@@ -181,8 +181,9 @@ def test_text_for_a_terminal_has_every_statement() -> None:
 def test_each_verdict_stands_beside_its_passage() -> None:
     words = shown(made())
     assert (
-        "1✗ refuted first x = 0: left 1, right 0. True if x = 2 or kernel: fused. "
-        "Exact value x + 1 Counterexample x = 0 Worked out x=0: x + 1 = 1 != 0;" in words
+        "1✗ refuted first x = 0: left 1, right 0. True: x + 1 >= x. True if x = 2 or kernel: fused. "
+        "Nearest true statement x + 1 >= x Exact value x + 1 Counterexample x = 0 Worked out x=0: x + 1 = 1 != 0;"
+        in words
     )
     assert "2✓ proved second linear arithmetic" in words
     assert "likewise check - <<'END' ```claim first who: model A noticed: nobody given: x in R" in words
