@@ -1,9 +1,13 @@
 """Plant one fault at a time into the reader and the engines, and see whether a wrong verdict comes out.
 
 Run it as `python -m studies.plant_faults`, or with `--only 3` for one fault. Each fault is a change of one line in a
-copy of the package; a process of its own decides a battery of claims of known truth with it, by the engines alone and
-with the judge. It prints, for the reader and for the engines apart, how many faults changed no verdict, made the
-engines wrong and were caught by the judge, or ended in a wrong verdict; and ends with 1 if one did.
+copy of the package; a process of its own decides claims of known truth with it, by the engines alone and with the
+judge. It prints, for the reader and for the engines apart, how many faults changed no verdict, made the engines wrong
+and were caught by the judge, or ended in a wrong verdict; and ends with 1 if one did.
+
+First the battery is decided once without a fault, and the lines that each claim runs are noted: a fault can change
+only the claims that run its line, so only those are decided with it. With `--log FILE` every result is written as soon
+as it is known, and a run that was interrupted goes on where it stopped, as long as the package is the same.
 """
 # ruff: noqa: E501
 
@@ -14,8 +18,12 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from random import Random
+from types import FrameType
 from typing import Annotated, NamedTuple
 
 import typer
@@ -73,6 +81,11 @@ READER = (
           "arrays.scalar(self.scalars.maximum(*(e for a in turned for e in a.entries)))"),
     Fault("reader.py", "raised.entries[i : i + n]", "raised.entries[i : i + n - 1]"),
     Fault("reader.py", "n.scalar - i for i", "n.scalar + i for i"),
+    Fault("reader.py", "places = range(self.whole(node.lowest), self.whole(node.highest) + 1)", "places = range(self.whole(node.lowest), self.whole(node.highest))"),
+    Fault("reader.py", "turned = None if other.rate is None else -(quotient * other.rate)", "turned = None if other.rate is None else quotient * other.rate"),
+    Fault("reader.py", "if not _is_zero(at.scalars, a + b):", "if a is None:"),
+    Fault("reader.py", "best = place if above > 0 else best", "best = place if above < 0 else best"),
+    Fault("reader.py", "parts[0] = value * self.scalars.elementwise[\"log\"](self.value) * exponent.rate", "parts[0] = value * exponent.rate"),
     Fault("reader.py", '"dim": lambda array: arrays.scalar(Fraction(len(array.entries)))', '"dim": lambda array: arrays.scalar(Fraction(len(array.entries) + 1))'),
 )  # fmt: skip
 ENGINES = (
@@ -120,11 +133,23 @@ ENGINES = (
     Fault("chance/moments.py", "substitute(value, {self.atom: -1})", "substitute(value, {self.atom: 1})"),
     Fault("chance/moments.py", "for k in range(n + 1)), form(0)) / (n + 1)", "for k in range(n + 1)), form(0)) / (n + 2)"),
     Fault("chance/chances.py", "self.expected(value * value) - self.expected(value) ** 2", "self.expected(value * value)"),
-    Fault("chance/chances.py", "Fraction(true, 2 ** len(atoms))", "Fraction(true, 2 ** (len(atoms) + 1))"),
+    Fault("chance/chances.py", "weight = weight * Fraction(1, 2)", "weight = weight * Fraction(1, 4)"),
+    Fault("chance/chances.py", "law.chance if up else 1 - law.chance", "law.chance if up else law.chance"),
+    Fault("chance/pieces.py", "(factorial(n), factorial(n - k)) / fall", "(factorial(n), factorial(k)) / fall"),
+    Fault("chance/pieces.py", "(below(high, 1) - below(low, -1)) * HALF", "(below(high, 1) - below(low, -1))"),
+    Fault("chance/pieces.py", "if law.lowest is not None and sign(cut - law.lowest) <= 0:", "if law.lowest is not None:"),
     Fault("chance/wick.py", "total, half = form(0), Fraction(1, 2)", "total, half = form(0), Fraction(1)"),
     Fault("chance/wick.py", "4: -2", "4: 2"),
     Fault("chance/gaussian.py", "variance = spread * spread if each.kind.is_std else spread", "variance = spread"),
-    Fault("shape/shaped.py", "if left.dims[-1] != right.dims[-2]:", "if left.dims[0] != right.dims[-2]:"),
+    Fault("shape/shaped.py", "if a[-1] != b[-2]:", "if a[0] != b[-2]:"),
+    Fault("smt/orders.py", "low = None if mine.low is None or its.low is None else mine.low + its.low", "low = mine.low"),
+    Fault("smt/orders.py", "if not stated.book.excluded(small.high > large.low):", "if not stated.book.excluded(small.high < large.low):"),
+    Fault("smt/entries.py", "mine.entry * mine.entry <= both", "mine.entry <= both"),
+    Fault("smt/curves.py", "other.y >= one.y * (1 + step), one.y >= other.y * (1 - step)", "other.y <= one.y * (1 + step), one.y >= other.y * (1 - step)"),
+    Fault("smt/problems.py", "found.known.append(whole >= 1)", "found.known.append(whole >= 2)"),
+    Fault("spelling.py", "minus(a, times(b, call(\"floor\", over_(a, b))))", "minus(a, call(\"floor\", over_(a, b)))"),
+    Fault("spelling.py", "over_(call(\"log\", x), call(\"log\", TWO))", "call(\"log\", x)"),
+    Fault("spelling.py", "minus(ONE, over_(TWO, plus(call(\"exp\", times(TWO, x)), ONE)))", "minus(ONE, over_(TWO, plus(call(\"exp\", x), ONE)))"),
     Fault("shape/shaped.py", "if len(lengths) > 1:", "if len(lengths) > 2:"),
     Fault("shape/shaped.py", "if first != dim:", "if first is None:"),
     Fault("shape/shaped.py", "return Shape((shapes[0].length, shapes[1].length))", "return Shape((shapes[1].length, shapes[0].length))"),
@@ -231,6 +256,46 @@ BATTERY: tuple[tuple[str, bool], ...] = (
     ("given: x[n, d], y[m, d]\nassert: x + y has shape [n, d]", False),
     ('given: x[b, d], W[h, q, d]\nassert: einsum("bd,hdq->bhq", x, W) has shape [b, h, q]', False),
     ("given: x in R^n; y in R^m\nassert: outer(x, y) has shape [n, m]", True),
+    ("given: x in R^D\nassert: grad(sqnorm(x), x) == 2*x", True),
+    ("given: x in R^D\nassert: grad(sqnorm(x), x) == x", False),
+    ("given: x in R\nassert: grad(abs(x), x) == sign(x)", False),
+    ("given: x in R\nassume: x > 0\nassert: grad(1/x, x) == -1/x^2", True),
+    ("given: x in R\nassume: x > 0\nassert: grad(1/x, x) == 1/x^2", False),
+    ("given: x in R\nassert: grad(2^x, x) == 2^x*log(2)", True),
+    ("given: x in R\nassert: grad(2^x, x) == 2^x", False),
+    ("given: x in R^2\nassume: x[1] > x[2]\nassert: argmax(x) == 2", False),
+    ("sizes: N\nassert: sum(i in 1..N, i) == N*(N + 1)/2", True),
+    ("sizes: N\nassert: sum(i in 1..N, i^2) == N*(N + 1)/2", False),
+    ("given: x in R^3\nassert: sum(i in 1..3, i*x[i]) == x[1] + 2*x[2] + 3*x[3]", True),
+    ("given: x in R^3\nassert: sum(i in 1..3, i*x[i]) == x[1] + 2*x[2]", False),
+    ("given: n in 1..9\nassert: mod(n, 3) == n - 3*floor(n/3)", True),
+    ("given: n in Z\nassert: mod(n^2, 4) != 2", True),
+    ("given: n in Z\nassert: mod(n, 5) == n - floor(n/5)", False),
+    ("assert: log2(8) == 3", True),
+    ("assert: log2(8) == log(8)", False),
+    ("given: x in R\nassert: tanh(x) == (exp(x) - exp(-x))/(exp(x) + exp(-x))", True),
+    ("given: x in R\nassert: tanh(x) == 1 - 2/(exp(x) + 1)", False),
+    ("sizes: N\nassert: N in O(N*log(N))", False),
+    ("sizes: N\nassume: N >= 2\nassert: N in O(N*log(N))", True),
+    ("sizes: N, D\nassert: N*log(D) in O(N)", False),
+    ("sizes: N, D\nassert: min(N, D)*max(N, D) in Theta(N*D)", True),
+    ("sizes: N\nassert: 4^N in O(2^N)", False),
+    ("given: x in R^D\nassert: max(x) <= log(sum(exp(x)))", True),
+    ("given: x in R^D\nassert: max(x) >= log(sum(exp(x)))", False),
+    ("given: x in R^D\nassert: sum(x)^2 <= D*sqnorm(x)", True),
+    ("given: x in R^D\nassert: sum(x)^2 <= sqnorm(x)", False),
+    ("given: x in R\nassert: log(1 + exp(x)) <= relu(x) + 0.7", True),
+    ("given: x in R\nassert: log(1 + exp(x)) <= relu(x) + 0.6", False),
+    ("sizes: N\nassert: N^3 >= 8", False),
+    ("given: p in [0, 1]; b ~ Bernoulli(p)\nassert: E[b^2] == p", True),
+    ("given: p in [0, 1]; b ~ Bernoulli(p)\nassert: P[b == 0] == p", False),
+    ("given: u ~ U(0, 1)\nassert: P[u^2 < 1/4] == 1/2", True),
+    ("given: u ~ U(0, 1)\nassert: P[u^2 < 1/4] == 1/4", False),
+    ("given: x ~ Exp(1)\nassert: E[x^3] == 6", True),
+    ("given: x ~ Exp(1)\nassert: E[x^3] == 3", False),
+    ("given: w ~ N(0, 1)\nassert: E[relu(w)] == 1/sqrt(2*pi)", True),
+    ("given: w ~ N(0, 1)\nassert: E[relu(w)] == 2/sqrt(2*pi)", False),
+    ("given: w ~ N(0, 1); x in R\nassert: P[w <= x] == normcdf(x)", True),
     ("assert: 2 < 2", False),
     ("assert: 1 <= 2", True),
     ("assert: sqrt(2) <= 1.5", True),
@@ -244,59 +309,173 @@ def battery() -> list[tuple[str, bool]]:
     return [*BATTERY, *((claim.text, claim.true) for claim in made)]
 
 
-def decided() -> dict[str, int]:
-    """In a process with a fault: how often the engines alone, and with the judge, are wrong or disagree."""
-    from dataclasses import replace
+def lines_of(fault: Fault) -> set[int]:
+    """The lines of its file that a fault changes."""
+    text = (PACKAGE / "claims" / fault.file).read_text(encoding="utf-8")
+    if fault.old not in text:
+        raise ValueError(f"{fault.file} has no line {fault.old!r}: the fault must be planted elsewhere")
+    found: set[int] = set()
+    start = text.find(fault.old)
+    while start >= 0:
+        first = text.count("\n", 0, start) + 1
+        found.update(range(first, first + fault.old.count("\n") + 1))
+        start = text.find(fault.old, start + 1)
+    return found
 
+
+def watcher(watched: dict[str, dict[int, list[int]]], hit: set[int]) -> Callable[..., object]:
+    """A trace function that adds the faults whose lines run to `hit`."""
+
+    def traced(frame: FrameType, event: str, _: object) -> object:
+        lines = watched.get(frame.f_code.co_filename)
+        if lines is None or frame.f_code.co_name == "<module>":
+            return None
+        hit.update(lines.get(frame.f_lineno, ()))
+        return traced
+
+    return traced
+
+
+def reached() -> dict[int, list[int]]:
+    """The claims of the battery that run the line of each fault; all of them where it runs only at import."""
+    claims = battery()
+    watched: dict[str, dict[int, list[int]]] = {}
+    for number, fault in enumerate(FAULTS):
+        file = watched.setdefault(str(PACKAGE / "claims" / fault.file), {})
+        for line in lines_of(fault):
+            file.setdefault(line, []).append(number)
+    decide(*claims[0])  # imports what every claim needs
+    found: dict[int, list[int]] = {number: [] for number in range(len(FAULTS))}
+    for place, claim in enumerate(claims):
+        for number in _in_a_process_of_its_own(watched, claim):
+            found[number].append(place)
+    return {number: places or list(range(len(claims))) for number, places in found.items()}
+
+
+def _in_a_process_of_its_own(watched: dict[str, dict[int, list[int]]], claim: tuple[str, bool]) -> list[int]:
+    """The faults whose lines one claim runs; a fork, so that no cache of an earlier claim hides a line."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        hit: set[int] = set()
+        sys.settrace(watcher(watched, hit))
+        try:
+            decide(*claim, budget=20.0)
+        finally:
+            sys.settrace(None)
+            with os.fdopen(write, "w") as file:
+                json.dump(sorted(hit), file)
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as file:
+        text = file.read()
+    os.waitpid(child, 0)
+    return json.loads(text)
+
+
+def decide(text: str, true: bool, budget: float = 2.0) -> Counter[str]:
+    """Whether the engines alone, and with the judge, are wrong about a claim or disagree."""
     from likewise.claims.agreement import agreed
     from likewise.claims.engines import found_by_engines
     from likewise.claims.language.parser import parse
 
-    seen: Counter[str] = Counter()
-    for text, true in battery():
-        try:
-            claim = replace(parse(text), seed=1, budget=2.0)
-            alone = found_by_engines(claim)
-            both = agreed(claim, alone)
-        except Exception:
-            seen["errors"] += 1
-            continue
-        contrary = "refuted" if true else "holds"
-        seen["engines wrong"] += alone.verdict == contrary
-        seen["wrong"] += both.verdict == contrary
-        seen["disagreements"] += both.grade == "disagreement"
-    return dict(seen)
+    try:
+        claim = replace(parse(text), seed=1, budget=budget)
+        alone = found_by_engines(claim)
+        both = agreed(claim, alone)
+    except Exception:
+        return Counter(errors=1)
+    contrary = "refuted" if true else "holds"
+    return Counter(
+        {
+            "engines wrong": int(alone.verdict == contrary),
+            "wrong": int(both.verdict == contrary),
+            "disagreements": int(both.grade == "disagreement"),
+        }
+    )
 
 
-def with_fault(fault: Fault | None) -> dict[str, int]:
-    """What the battery gives in a copy of the package with the fault in it."""
+def decided(places: list[int]) -> dict[str, int]:
+    """In a process with a fault: how often claims of the battery are answered wrongly, or with a disagreement."""
+    claims = battery()
+    return dict(sum((decide(*claims[place]) for place in places), Counter(claims=len(places))))
+
+
+def with_fault(fault: Fault | None, places: list[int]) -> dict[str, int]:
+    """What claims of the battery give in a copy of the package with the fault in it."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "likewise"
         shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.html"))
         if fault is not None:
             file = copy / "claims" / fault.file
-            text = file.read_text(encoding="utf-8")
-            if fault.old not in text:
-                raise ValueError(f"{fault.file} has no line {fault.old!r}: the fault must be planted elsewhere")
-            file.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
-        run = [
-            sys.executable,
-            "-c",
-            "import json; from studies.plant_faults import decided; print(json.dumps(decided()))",
-        ]
+            file.write_text(file.read_text(encoding="utf-8").replace(fault.old, fault.new), encoding="utf-8")
+        run = f"import json; from studies.plant_faults import decided; print(json.dumps(decided({places})))"
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, str(PACKAGE.parent)]), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(run, env=env, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=folder)
+        done = subprocess.run(
+            [sys.executable, "-c", run],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            cwd=folder,
+        )
     if done.returncode:
         return {"errors": 1}
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def main(only: Annotated[int | None, typer.Option(help="Number of one fault; all without it.")] = None) -> None:
+def state() -> str:
+    """A hash of the package and of this file: results of another state are not taken up again."""
+    files = [*sorted((PACKAGE / "claims").rglob("*.py")), Path(__file__), Path(known_claims.__file__)]
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+class Log:
+    """Results of faults by their number, one line each in a file; in memory alone without one."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path, self.state = path, state()
+        self.places: dict[int, list[int]] | None = None
+        self.seen: dict[int, dict[str, int]] = {}
+        for line in path.read_text(encoding="utf-8").splitlines() if path and path.exists() else []:
+            row = json.loads(line)
+            if row["state"] != self.state:
+                continue
+            if "places" in row:
+                self.places = {int(number): places for number, places in row["places"].items()}
+            else:
+                self.seen[row["fault"]] = row["seen"]
+
+    def _write(self, row: dict[str, object]) -> None:
+        if self.path:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"state": self.state, **row}) + "\n")
+
+    def reached(self) -> dict[int, list[int]]:
+        """The claims that each fault may change."""
+        if self.places is None:
+            self.places = reached()
+            self._write({"places": self.places})
+        return self.places
+
+    def of(self, number: int) -> dict[str, int]:
+        """What a fault gives."""
+        if number not in self.seen:
+            self.seen[number] = with_fault(FAULTS[number], self.reached()[number])
+            self._write({"fault": number, "seen": self.seen[number]})
+        return self.seen[number]
+
+
+def main(
+    only: Annotated[int | None, typer.Option(help="Number of one fault; all without it.")] = None,
+    log: Annotated[Path | None, typer.Option(help="File of results, from which an interrupted run goes on.")] = None,
+) -> None:
     """Plant the faults one by one."""
     console, counts, wrong = Console(), {"reader": Counter(), "engines": Counter()}, 0
-    chosen = [FAULTS[only]] if only is not None else list(FAULTS)
-    for number, fault in enumerate(chosen):
-        seen = with_fault(fault)
+    chosen, results = list(range(len(FAULTS))) if only is None else [only], Log(log)
+    for number in chosen:
+        fault, seen = FAULTS[number], results.of(number)
         caught = seen.get("engines wrong", 0) > 0 and not seen.get("wrong", 0)
         kind = "WRONG VERDICT" if seen.get("wrong") else "caught by the judge" if caught else "no wrong finding"
         counts[fault.where][kind] += 1

@@ -38,8 +38,9 @@ NOTHING = Finding("inconclusive", "undecided", "no point was found that satisfie
 NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:/[0-9]+)?")
 RAY = re.compile(r"(?:([0-9]+)\*)?t(?:\^([0-9]+))?|([0-9]+)")
 STEPS = (2**12, 2**24, 2**48)  # values of t along a ray
-NEAR = (2**3, 2**5, 2**7)  # where a sum over an index has too many terms at those; a ratio has to double there
-GROWS, STAYS = 1.4, 8.0  # factors between them: a logarithm doubles, a power of t^(1/4) grows eightfold
+FAR = (2**96, 2**192, 2**384)  # for what grows slowly
+NEAR = (2**3, 2**6, 2**12)  # where a sum over an index has too many terms at those
+GROWS, NEARLY, STAYS = 1.4, 1.5, 8.0  # factors between them: a logarithm doubles, a power of t^(1/4) grows eightfold
 
 
 def agreed(claim: Claim, found: Finding) -> Finding:
@@ -73,7 +74,10 @@ def _counts(node: Node) -> bool:
 def _confirmed(claim: Claim, found: Finding) -> Finding:
     """The refutation, where the judge sees it at the engine's point or, failing that, at one of its own."""
     if isinstance(claim.relation, Bounded):
-        return found if _escapes(claim, found) else _disagreement(claim, found, "the ratio does not grow there")
+        escapes = _escapes(claim, found)
+        if escapes is None:
+            return _no_value(found)
+        return found if escapes else _disagreement(claim, found, "the ratio does not grow there")
     seen = ruled(claim, found)
     if seen == "false":
         return found
@@ -86,9 +90,13 @@ def _confirmed(claim: Claim, found: Finding) -> Finding:
             detail = f"{' '.join(f'{k}={v}' for k, v in where)}{f': {shown}' if shown else ''}"
             return replace(found, detail=detail, witness=where, suggestions=())
     if seen in ("unclear", "doubtful") or (seen == "close" and found.engine == "gaussian"):
-        reason = f"the judge has no value at the counterexample of {found.engine}: {found.detail}"
-        return Finding("inconclusive", "undecided", reason, engine="judge")
+        return _no_value(found)
     return _disagreement(claim, found, f"{seen} at the engine's point")
+
+
+def _no_value(found: Finding) -> Finding:
+    reason = f"the judge has no value at the counterexample of {found.engine}: {found.detail}"
+    return Finding("inconclusive", "undecided", reason, engine="judge")
 
 
 def ruled(claim: Claim, found: Finding) -> str:
@@ -196,8 +204,8 @@ def _with_roots(claim: Claim, text: str) -> list[Any] | None:
         return None
 
 
-def _escapes(claim: Claim, found: Finding) -> bool:
-    """Whether |f|/|g| grows along the engine's ray, or is infinite at its point."""
+def _escapes(claim: Claim, found: Finding) -> bool | None:
+    """Whether |f|/|g| grows along the engine's ray, or is infinite at its point; None where it has no value."""
     assert isinstance(claim.relation, Bounded)
     ray: dict[str, tuple[int, int]] = {}
     for name, text in found.witness:
@@ -207,14 +215,18 @@ def _escapes(claim: Claim, found: Finding) -> bool:
             ray[name] = (int(fixed), 0) if fixed else (int(factor or 1), int(exponent or 1))
     free = [size.name for size in claim.sizes if size.equation is None]
     full = {name: ray.get(name, (1, 0)) for name in free}
-    ratios, factor = _along(claim, full), GROWS
-    if ratios is None:
-        ratios, factor = _along(claim, full, NEAR), 2.0
-    if ratios is None:
-        return False
     orders = ("O", "Omega") if claim.relation.order == "Theta" else (claim.relation.order,)
-    up, down = _grows(ratios, factor), _grows(_turned(ratios), factor)
-    return ("O" in orders and up) or ("Omega" in orders and down)
+    seen, rising = False, False
+    for steps, factor in ((STEPS, GROWS), (NEAR, NEARLY), (FAR, GROWS)):
+        ratios = _along(claim, full, steps)
+        if ratios is None or (seen and steps == NEAR):
+            continue
+        turned = _turned(ratios)
+        seen |= steps != NEAR
+        if ("O" in orders and _grows(ratios, factor)) or ("Omega" in orders and _grows(turned, factor)):
+            return True
+        rising |= ("O" in orders and _grows(ratios, 1)) or ("Omega" in orders and _grows(turned, 1))
+    return None if rising or not seen else False
 
 
 def _turned(ratios: list[Any]) -> list[Any]:
@@ -252,6 +264,7 @@ def _growing(claim: Claim) -> str | None:
     for _ in range(POINTS):
         ray = {name: (draw.choice((1, 1, 2, 3)), draw.choice((0, 0, 1, 1, 2, 3))) for name in free}
         ratios = _along(claim, ray)
+        ratios = _along(claim, ray, NEAR) if ratios is None else ratios
         if ratios is not None:
             turned = _turned(ratios)
             if ("O" in orders and _grows(ratios, STAYS)) or ("Omega" in orders and _grows(turned, STAYS)):

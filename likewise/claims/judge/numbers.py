@@ -12,6 +12,7 @@ from likewise.claims.judge.roots import Root, root_of
 
 TERMS = 3_000  # of one random quantity
 EXPONENT = 4_096
+FACTORIAL = 2_000  # beyond it a ball
 Scalar = Any  # fmpq, Root, arb or Wave
 
 
@@ -390,9 +391,12 @@ def many(a: Scalar) -> Scalar:
         raise Unclear("the factorial of a ball")
     if a.q != 1 or a < 0:
         raise Undefined("the factorial of what is no whole number")
-    if a > 2_000:
-        raise Unclear("a large factorial")
-    return fmpq(prod(range(1, int(a.p) + 1)))
+    return factorial_of(int(a.p))
+
+
+def factorial_of(n: int) -> Scalar:
+    """n! of a whole number; of a large one a ball."""
+    return fmpq(prod(range(1, n + 1))) if n <= FACTORIAL else (arb(n) + 1).gamma()
 
 
 def remainder(a: Scalar, b: Scalar) -> Scalar:

@@ -23,6 +23,7 @@ from likewise.claims.judge.numbers import (
     ball,
     divide,
     exponential,
+    factorial_of,
     larger,
     rational,
     remainder,
@@ -109,6 +110,7 @@ class Point:
     values: Mapping[str, np.ndarray]
     lying: bool = False
     drawn: Mapping[str, Value] | None = None  # random variables, inside E, Var and P
+    terms: int = TERMS  # of a sum over an index, at most
 
     def value(self, node: Node) -> Value:
         """The value of an expression."""
@@ -183,9 +185,10 @@ class Point:
     def indexed(self, node: Indexed) -> "list[Point]":
         """This point with every whole number of the range for the index."""
         first, last = self.whole(node.lowest), self.whole(node.highest)
-        if last - first >= TERMS:
+        if last - first >= self.terms:
             raise Unclear("a long sum")
-        return [replace(self, sizes={**self.sizes, node.index: i}) for i in range(first, last + 1)]
+        inside = min(self.terms, TERMS)
+        return [replace(self, sizes={**self.sizes, node.index: i}, terms=inside) for i in range(first, last + 1)]
 
     def folded(self, function: str, values: list[Value]) -> Value:
         """The sum, product, mean, largest or smallest of values, entry by entry."""
@@ -371,8 +374,13 @@ class Point:
         if top.array.size != 1 or bottom.array.size != 1:
             raise Misfit("choose takes two numbers")
         n, k = still(top.array.reshape(-1)[0]), still(bottom.array.reshape(-1)[0])
-        if not isinstance(k, fmpq) or k.q != 1 or not 0 <= k <= LONGEST:
+        if not isinstance(k, fmpq) or k.q != 1 or k < 0:
             raise Unclear("choose(n, k) needs a whole k")
+        if k > LONGEST:
+            if not isinstance(n, fmpq) or n.q != 1 or n < k:
+                raise Unclear("choose(n, k) of a large k")
+            parts = [factorial_of(int(value.p)) for value in (n, k, n - k)]
+            return Value(boxed(parts[0] / (parts[1] * parts[2])))
         falling = prod((n - i for i in range(int(k.p))), start=fmpq(1))
         return Value(boxed(falling / factorial(int(k.p))))
 

@@ -14,6 +14,7 @@ from likewise.claims.judge.point import Point, boxed
 from likewise.claims.language.claim import Between, Bounded, Claim, Compares, HasShape, Integers, OneOf, Reals, Variable
 from likewise.claims.language.tree import names
 
+LONG = 5_000  # terms of a sum, where one point tells much
 LARGEST = 10**400  # value of a size that is no axis
 PRECISIONS = (64, 256, 1024)  # bits
 Ruling = Literal["true", "false", "undefined", "outside", "close", "unclear", "doubtful"]
@@ -180,7 +181,7 @@ def ratio(claim: Claim, sizes: Mapping[str, int]) -> "arb | None":
     relation = claim.relation
     assert isinstance(relation, Bounded)
     assert not isinstance(relation.quantity, str)
-    point = place(claim, sizes, {})
+    point = replace(place(claim, sizes, {}), terms=LONG)
     if any(point.truth(assumption) != "true" for assumption in claim.assumptions):
         return None
     f, g = (ball(still(point.value(side).array.reshape(-1)[0])) for side in (relation.quantity, relation.bound))

@@ -5,32 +5,42 @@ An expression over sizes is known by two terms in logarithms: `low` and `high` w
 high(f) > low(g). Besides y = log(N) there are log(log(N)), which stays below every share of y, and N itself, the
 logarithm of e^N, which exceeds every multiple of y. Along a ray N = c*t^k of one number t the leading term is all that
 counts, so that both terms agree: a bound fails if a ray of whole sizes has low(f) > high(g) there.
+
+By Stirling's formula log(N!) is N*log(N) - N + log(N)/2 up to a constant; N*log(N) is a name of its own, which exceeds
+every multiple of N. A sum over an index is known by its integral: sum(i in 1..N, 1/i) is between log(N + 1) and
+1 + log(N).
 """
 
 import operator
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice, product
-from math import prod
+from math import factorial, floor, prod
+from typing import Any
 
 import z3
 
 from likewise.claims import arrays
-from likewise.claims.language.claim import Bounded, Claim
+from likewise.claims.arrays import Array
+from likewise.claims.language.claim import Bounded, Claim, Size
+from likewise.claims.language.expressions import rebuilt
 from likewise.claims.language.limits import EXPONENT
-from likewise.claims.language.tree import Chain, Comparison, Node
+from likewise.claims.language.parser import over
+from likewise.claims.language.tree import Binary, Call, Chain, Comparison, Indexed, Name, Negative, Node, Number, names
 from likewise.claims.reader import Reader, Scalars
 from likewise.claims.verdict import Finding, Undecided
 
 SHARE, SOON = 0.6, 0.4  # of the budget for all; seconds for the question whether a difference keeps its size
-TINY, HUGE = z3.Q(1, 10**4), z3.RealVal(10**4)  # log(log(N)) <= TINY*log(N); N >= HUGE*log(N)
+TINY, HUGE = z3.Q(1, 10**9), z3.RealVal(10**9)  # log(log(N)) <= TINY*log(N); N >= HUGE*log(N), up to a constant
 TERMS = 200  # of one sum
 SHARES = (Fraction(1, 2), Fraction(1, 8), Fraction(1, 64))  # of its positive terms that a difference keeps
 FACTORS, MOVES, RAYS = (1, 2, 3), (0, 1, 2, 3), 3_000  # N = factor*t^move
 QUERY = 2000  # milliseconds for one question
-SMALL, POINTS = 4, 300  # sizes at which a bound may be 0
+FEW = 10  # added to the argument of a factorial
+CASES = 3  # sizes whose value 1 is a case of its own
+SMALL, POINTS = (40, 12, 4), 300  # sizes at which a bound may be 0
 DIGITS = 10**12  # logarithms of primes are enclosed so closely
 ENGINE = "max-plus"
 Power = tuple[tuple[str, Fraction], ...]  # of names, sorted, exponents not 0
@@ -56,6 +66,8 @@ class Growth:
     known: Bounds | None = None
     largest_of: "tuple[Growth, ...]" = ()
     smallest_of: "tuple[Growth, ...]" = ()
+    logs: Mapping[str, Fraction] | None = None  # a logarithm: the factors of log(N), up to a constant
+    log: "Growth | None" = None  # the logarithm, where it is known better than by `bounds`
 
     @property
     def bounds(self) -> Bounds:
@@ -129,6 +141,8 @@ class Book:
     double: dict[str, Term] = field(default_factory=dict)  # log(log(N))
     raised: dict[Power, Term] = field(default_factory=dict)  # N^2*D itself, the logarithm of e^(N^2*D)
     primes: dict[tuple[int, Power], Term] = field(default_factory=dict)  # log(p)*N^2*D
+    tall: dict[tuple[Power, str], Term] = field(default_factory=dict)  # N^2*log(N)
+    squares: dict[str, Term] = field(default_factory=dict)  # log(N)^2
     facts: list[z3.BoolRef] = field(default_factory=list)
     assumed: list[tuple[Mapping[Power, Fraction], Comparison]] = field(default_factory=list)  # what is compared with 0
     compared: list[tuple[Mapping[Power, Fraction], Comparison]] = field(default_factory=list)  # without a constant
@@ -143,6 +157,9 @@ class Book:
                 "sqrt": lambda value: self.power(value, Fraction(1, 2)),
                 "log": self.logarithm,
                 "exp": lambda value: self.exponential(value, ()),
+                "floor": self.floor,
+                "sin": lambda value: Growth(self, None, Bounds(0, None, z3.RealVal(0))),
+                "cos": lambda value: Growth(self, None, Bounds(0, None, z3.RealVal(0))),
             },
             maximum=self.maximum,
             power=self.power,
@@ -266,18 +283,26 @@ class Book:
         """base^exponent, of a number and a fraction, or of a constant and a polynomial."""
         if isinstance(exponent, Growth):
             constant = _constant(base)
-            if constant is None or constant <= 0:
+            if exponent.logs is not None or constant is None:
+                return self._variable_power(base, exponent)
+            if constant <= 0:
                 raise Undecided("a power with a variable exponent, of what is no positive number")
-            factors = [*_factors(constant.numerator), *((p, -count) for p, count in _factors(constant.denominator))]
-            return self.exponential(exponent, tuple(factors)) if factors else self.number(1)
-        if abs(exponent) > EXPONENT:
-            raise Undecided(f"an exponent beyond {EXPONENT}")
+            factors = _prime_powers(constant)
+            return self.exponential(exponent, factors) if factors else self.number(1)
         if exponent < 0:
             return self.power(base, -exponent).inverse()
-        if exponent.denominator == 1 and base.terms is not None and len(base.terms) ** int(exponent) <= TERMS:
+        one = base.terms is not None and list(base.terms.values()) == [1]
+        if exponent > EXPONENT and not one:
+            raise Undecided(f"an exponent beyond {EXPONENT}")
+        if (
+            exponent.denominator == 1
+            and exponent <= EXPONENT
+            and base.terms is not None
+            and len(base.terms) ** int(exponent) <= TERMS
+        ):
             return prod([base] * int(exponent), start=self.number(1))
-        if base.terms is not None and list(base.terms.values()) == [1]:
-            return self.summed({_raised(key, exponent): Fraction(1) for key in base.terms})
+        if one:
+            return self.summed({_raised(key, exponent): Fraction(1) for key in base.terms or ()})
         mine = base.bounds
         if mine.high is None:
             return base
@@ -286,6 +311,155 @@ class Book:
         sign = 1 if exponent.numerator % 2 == 0 else mine.sign
         low = None if mine.low is None else real(exponent) * mine.low
         return Growth(self, None, Bounds(sign, low, real(exponent) * mine.high))
+
+    def _variable_power(self, base: Growth, exponent: Growth) -> Growth:
+        """(c*N)^exponent; b^log(N) and N^log(N) too."""
+        if base.terms is None or len(base.terms) != 1:
+            raise Undecided("a power with a variable exponent, of what is no product of sizes")
+        ((key, c),) = base.terms.items()
+        if c <= 0:
+            raise Undecided("a power with a variable exponent, of what is no positive number")
+        if exponent.logs is None:
+            found = self.exponential(exponent, _prime_powers(c)) if c != 1 else self.number(1)
+            assert exponent.terms is not None or c == 1
+            if exponent.terms is None or any(power < 0 for inner in exponent.terms for _, power in inner):
+                raise Undecided("an exponent that is no polynomial")
+            total = found.bounds.high
+            for (inner, value), (name, e) in product(exponent.terms.items(), key):
+                total = total + real(value * e) * (self._tall(inner, name) if inner else self.log(name))
+            return Growth(self, None, Bounds(1, total, total))
+        low = high = z3.RealVal(0)
+        for name, factor in exponent.logs.items():
+            for other, e in key:
+                if other != name:
+                    raise Undecided("a product of logarithms of different sizes in an exponent")
+                low, high = (side + real(factor * e) * self._square(name) for side in (low, high))
+            if c != 1:
+                ends = [(factor * count * end for end in _log_between(prime)) for prime, count in _prime_powers(c)]
+                least, most = (sum(sides, Fraction(0)) for sides in zip(*map(sorted, ends), strict=True))
+                low, high = low + real(least) * self.log(name), high + real(most) * self.log(name)
+        return Growth(self, None, Bounds(1, low, high))
+
+    def factorial(self, value: Growth) -> Growth:
+        """(c*N + d)!, by Stirling's formula."""
+        constant = _constant(value)
+        if constant is not None:
+            if constant.denominator > 1 or constant < 0:
+                raise ArithmeticError("a factorial of what is no whole number")
+            if constant > EXPONENT:
+                raise Undecided("a factorial of a large number")
+            return self.number(factorial(int(constant)))
+        terms = dict(value.terms or {})
+        shift = terms.pop((), Fraction(0))
+        if len(terms) != 1 or value.terms is None:
+            raise Undecided("a factorial of what is no multiple of a size")
+        (((*pairs,), c),) = terms.items()
+        if len(pairs) != 1 or c.denominator > 1 or shift.denominator > 1 or abs(shift) > FEW or c + min(shift, 0) < 0:
+            raise Undecided("a factorial of what is no multiple of a size")
+        ((name, e),) = pairs
+        if not _whole(e):
+            raise Undecided("a factorial of a root")
+        key = ((name, e),)
+        total = real(c * e) * self._tall(key, name) - real(c) * self._value(key)
+        for prime, count in _prime_powers(c):
+            total = total + real(c * count) * self._times_log(prime, key)
+        total = total + real(e * (shift + Fraction(1, 2))) * self.log(name)
+        log = None
+        if shift == 0 or shift > 0:
+            steep = self._double(name) if c == 1 and not shift else _largest([z3.RealVal(0), self._double(name)])
+            log = Growth(self, None, Bounds(1, real(e) * self.log(name) + steep, real(e) * self.log(name) + steep))
+        return Growth(self, None, Bounds(1, total, total), log=log)
+
+    def floor(self, value: Growth) -> Growth:
+        """The largest whole number that is not above a value."""
+        constant = _constant(value)
+        if constant is not None:
+            return self.number(floor(constant))
+        mine = value.bounds
+        if mine.sign == 0 or mine.high is None:
+            raise Undecided("floor of what may be above or below 0")
+        falls = self.ray and self.excluded(mine.high >= 0)  # ever closer to 0
+        if mine.sign < 0:  # -ceil(x); ceil(x) is between x and x + 1, and at least 1 unless x is 0
+            if falls and value.terms is not None:
+                return self.number(-1)
+            one = z3.RealVal(0)
+            low = mine.low if value.terms is None or mine.low is None else _largest([mine.low, one])
+            return Growth(self, None, Bounds(-1, low, _largest([mine.high, one])))
+        if falls:
+            return self.number(0)
+        if self.ray and mine.low is not None and not self.excluded(mine.low <= 0):
+            raise Undecided("floor of what may stay small along a ray")
+        large = self.ray or (value.terms is not None and self._at_least_one(value.terms))
+        return Growth(self, None, Bounds(1 if large else 0, mine.low if large else None, mine.high))
+
+    def _at_least_one(self, terms: Mapping[Power, Fraction]) -> bool:
+        """Whether an exact sum is at least 1 at all sizes; then its floor is at least half of it."""
+        if min(terms.values()) > 0 and all(e >= 0 for key in terms for _, e in key) and sum(terms.values()) >= 1:
+            return True
+        if not all(_whole(exponent) for key in terms for _, exponent in key):
+            return False
+        used = {name for key in terms for name, _ in key} | {n for part, _ in self.assumed for k in part for n, _ in k}
+        at = {name: z3.Real(f"at {name}") for name in used}
+        solver = z3.Solver()
+        solver.set("timeout", int(1000 * SOON))
+        solver.add(*(value >= 1 for value in at.values()))
+        solver.add(*(COMPARED[sign](_at(part, at), 0) for part, sign in self.assumed))
+        solver.add(_at(terms, at) < 1)
+        return solver.check() == z3.unsat
+
+    def harmonic(self, n: Growth, power: Fraction, logs: int) -> Growth:
+        """sum(i in 1..n, i^power*log(i)^logs) for a whole n >= 1, up to constants."""
+        if power > -1:
+            found = self.power(n, power + 1)
+            return found * self.power(self.logarithm(n), Fraction(logs)) if logs else found
+        if power == -1:
+            if logs:
+                return self.power(self.logarithm(n), Fraction(logs + 1))
+            return self.logarithm(n * 3)  # which is never 0
+        if logs:
+            raise Undecided("a sum of logarithms that converges")
+        return self.number(1)
+
+    def _tall(self, key: Power, name: str) -> Term:
+        """N^a*log(N): above every multiple of N^a, below every share of a higher power."""
+        if (key, name) not in self.tall:
+            mine, value = z3.Real(f"tall {key} {name}"), self._value(key)
+            e = dict(key).get(name, Fraction(0))
+            self.facts.append(mine >= 0)
+            if e > 0:
+                self.facts.append(mine >= HUGE * value)
+            self.tall[key, name] = mine
+            for (other, whose), its in [*self.tall.items()]:
+                if len(other) == len(key) == 1 and whose == name and other[0][0] == key[0][0] == name:
+                    f = other[0][1]
+                    self.facts += [mine >= HUGE * its] if e > f else [its >= HUGE * mine] if f > e else []
+                elif len(other) == len(key) == 1 and other == ((whose, e),) and key == ((name, e),):
+                    self.facts.append(z3.Or(self.log(name) >= self.log(whose), mine <= its))
+                    self.facts.append(z3.Or(self.log(whose) >= self.log(name), its <= mine))
+            for other, its in [*self.raised.items()]:
+                self._above_tall(other, its)
+        return self.tall[key, name]
+
+    def _above_tall(self, key: Power, value: Term) -> None:
+        """N^2*D >= any multiple of N*log(N)."""
+        for (other, name), mine in self.tall.items():
+            rest = dict(key)
+            if all(rest.get(n, Fraction(0)) >= e for n, e in other) and rest.get(name, 0) > dict(other).get(name, 0):
+                grows = dict(other).get(name, 0) > 0
+                self.facts.append(value >= (HUGE if grows else 1) * mine)
+        for name, mine in self.squares.items():
+            if dict(key).get(name, 0) > 0:
+                self.facts.append(value >= HUGE * mine)
+
+    def _square(self, name: str) -> Term:
+        """log(N)^2."""
+        if name not in self.squares:
+            mine = z3.Real(f"log {name} squared")
+            self.facts.append(mine >= HUGE * self.log(name))
+            self.squares[name] = mine
+            for key, value in [*self.raised.items()]:
+                self._above_tall(key, value)
+        return self.squares[name]
 
     def exponential(self, exponent: Growth, factors: tuple[tuple[int, int], ...]) -> Growth:
         """(prod p^k)^exponent, or e^exponent without factors."""
@@ -309,6 +483,7 @@ class Book:
                         self.facts.append(most >= (HUGE if self.ray else 1) * least)
                         self.compared.append(({small: Fraction(1), large: Fraction(-1)}, "<="))
             self.raised[key] = mine
+            self._above_tall(key, mine)
         return self.raised[key]
 
     def _times_log(self, prime: int, key: Power) -> Term:
@@ -325,18 +500,23 @@ class Book:
 
     def logarithm(self, value: Growth) -> Growth:
         """log of a product of sizes, or of a sum that is at least 2."""
+        if value.log is not None:
+            return value.log
         terms = value.terms
         if terms is None or not terms or min(terms.values()) < 0 or any(e < 0 for key in terms for _, e in key):
             raise Undecided("a logarithm of what is no sum of products of sizes")
         if sum(terms.values()) < 1:
             raise Undecided("a logarithm of what may be below 1")
         parts = [self._double(name) for name in dict.fromkeys(name for key in terms for name, _ in key)]
+        logs = dict(next(iter(terms))) if len(terms) == 1 else None
         if list(terms.values()) == [1]:
-            return Growth(self, None, Bounds(1, _largest(parts), _largest(parts))) if parts else self.summed({})
+            return (
+                Growth(self, None, Bounds(1, _largest(parts), _largest(parts)), logs=logs) if parts else self.summed({})
+            )
         if sum(terms.values()) < 2:
             raise Undecided("a logarithm of what may be close to 1")
         size = _largest([z3.RealVal(0), *parts])
-        return Growth(self, None, Bounds(1, size, size))
+        return Growth(self, None, Bounds(1, size, size), logs=logs)
 
     def _double(self, name: str) -> Term:
         """log(log(N)): -infinity where N may be 1."""
@@ -345,13 +525,17 @@ class Book:
             self.facts.append(mine <= TINY * self.log(name))
             if self.ray:
                 self.facts.append(mine >= 1)
-            elif self._solid({((name, Fraction(1)),): Fraction(1), (): Fraction(-1)}):
+            elif self.above_one(name):
                 self.facts.append(mine >= 0)
             for other, value in self.double.items():
                 for a, b, less, more in ((name, other, mine, value), (other, name, value, mine)):
                     self.facts.append(z3.Or(self.log(a) >= 2 * self.log(b), less <= more))
             self.double[name] = mine
         return self.double[name]
+
+    def above_one(self, name: str) -> bool:
+        """Whether a size is surely at least 2."""
+        return self._solid({((name, Fraction(1)),): Fraction(1), (): Fraction(-1)})
 
     def assume(self, left: Growth, comparison: Comparison, right: Growth) -> None:
         """What a comparison says of the logarithms, constant factors left out."""
@@ -446,6 +630,12 @@ def _factors(number: int) -> list[tuple[int, int]]:
     return found
 
 
+def _prime_powers(value: Fraction) -> tuple[tuple[int, int], ...]:
+    """Primes and their exponents, below 0 in the denominator."""
+    below = [(prime, -count) for prime, count in _factors(value.denominator)]
+    return (*_factors(value.numerator), *below)
+
+
 def _log_between(prime: int) -> tuple[Fraction, Fraction]:
     from flint import arb, ctx
 
@@ -467,6 +657,7 @@ class Ray:
     """Free sizes N = factor*t^move, and those that equations give."""
 
     moves: Mapping[str, tuple[int, int]]
+    blamed: str = ""  # what grows faster
 
     def text(self) -> str:
         """N=2*t^3, D=1."""
@@ -485,6 +676,107 @@ def _monomial(factor: int, move: int) -> str:
 
 
 @dataclass(frozen=True)
+class OrderReader(Reader):
+    """The reader, with sums, factorials and remainders known by their order alone."""
+
+    book: Any = None
+
+    def evaluate(self, node: Node) -> Array:
+        """The value of an expression over sizes."""
+        match node:
+            case Call("factorial", (operand,)) if isinstance(operand, Node):
+                return arrays.scalar(self.book.factorial(self._number(operand)))
+            case Call("choose", (top, bottom)) if isinstance(top, Node) and isinstance(bottom, Node):
+                n, k = self._number(top), self._number(bottom)
+                if _constant(k) is None:
+                    parts = [self.book.factorial(value) for value in (n, k, n - k)]
+                    return arrays.scalar(parts[0] * parts[1].inverse() * parts[2].inverse())
+            case Binary("-", a, Binary("*", b, Call("floor", (Binary("/", c, d),)))) if a == c and b == d:
+                whole = self._number(b).bounds
+                if whole.sign > 0 and not (self.book.ray and _constant(self._number(a)) is not None):
+                    return arrays.scalar(Growth(self.book, None, Bounds(0, None, whole.high)))
+            case Indexed("sum" | "mean" as function, index, lowest, highest, body) if (
+                names(highest) - self.sizes.keys()
+            ):
+                if lowest != Number(Fraction(1)):
+                    raise Undecided("a sum that does not begin at 1")
+                n = self._number(highest)
+                if n.terms is None or not n.terms or min(n.terms.values()) < 0 or sum(n.terms.values()) < 1:
+                    raise Undecided("a sum that may be empty")
+                total = self._summed(index, n, body)
+                return arrays.scalar(total if node.function == "sum" else total * n.inverse())
+            case Indexed("prod", index, Number(Fraction(numerator=1, denominator=1)), highest, Name(inner)):
+                if inner == index:
+                    return arrays.scalar(self.book.factorial(self._number(highest)))
+        return super().evaluate(node)
+
+    def _number(self, node: Node) -> Growth:
+        return self.book.number(self.evaluate(node).scalar)
+
+    def _summed(self, index: str, n: Growth, body: Node) -> Growth:
+        """The sum of the body for index = 1, ..., n."""
+        if isinstance(body, Binary) and body.operator == "+":
+            sides = [self._summed(index, n, side) for side in (body.left, body.right)]
+            if any(side.bounds.sign <= 0 and side.bounds.high is not None for side in sides):
+                raise Undecided("a sum of terms that may cancel")
+            return sides[0] + sides[1]
+        factor, power, logs, base = self.book.number(1), Fraction(0), 0, Fraction(1)
+        for part, e in _factors_of(body, 1):
+            match part:
+                case _ if index not in names(part):
+                    value = self._number(part)
+                    factor = factor * (value if e > 0 else value.inverse())
+                case Call("log", (inner,)) if e > 0 and inner == Name(index):
+                    logs += 1
+                case Binary("^", Number(value), Name(name)) if name == index and value > 0:
+                    base *= value**e
+                case Binary("^", inner, Number(value)) if abs(value) <= EXPONENT:
+                    self._shifted(index, inner)
+                    power += e * value
+                case Call("sqrt", (inner,)) if isinstance(inner, Node):
+                    self._shifted(index, inner)
+                    power += Fraction(e, 2)
+                case _:
+                    self._shifted(index, part)
+                    power += e
+        if base == 1:
+            return factor * self.book.harmonic(n, power, logs)
+        if base < 1 and not logs:
+            return factor  # the sum converges, and its first term is above 0
+        if base < 1:
+            raise Undecided("a sum of logarithms that converges")
+        last = self.book.power(self.book.number(base), n) * self.book.power(n, power)
+        return factor * (last * self.book.power(self.book.logarithm(n), Fraction(logs)) if logs else last)
+
+    def _shifted(self, index: str, node: Node) -> None:
+        """Refuses what is not the index, or a number above it: up to a constant these are the same."""
+        match node:
+            case Name(name) if name == index:
+                return
+            case Binary("+", Name(name), Number(value)) if name == index and value >= 0:
+                return
+            case Binary("+", Number(value), Name(name)) if name == index and value >= 0:
+                return
+        raise Undecided("a sum over an index that is not decided")
+
+
+def _factors_of(node: Node, exponent: int) -> Iterator[tuple[Node, int]]:
+    """The factors of a product, with 1 or -1."""
+    match node:
+        case Binary("*", left, right):
+            yield from _factors_of(left, exponent)
+            yield from _factors_of(right, exponent)
+        case Binary("/", left, right):
+            yield from _factors_of(left, exponent)
+            yield from _factors_of(right, -exponent)
+        case Negative(operand):
+            yield Number(Fraction(-1)), 1
+            yield from _factors_of(operand, exponent)
+        case _:
+            yield node, exponent
+
+
+@dataclass(frozen=True)
 class Statement:
     """A bound as it is read in one book."""
 
@@ -498,10 +790,11 @@ class Statement:
         assert isinstance(claim.relation, Bounded)
         assert not isinstance(claim.relation.quantity, str)
         book = Book(claim, ray is not None)
-        values = {}
+        values, still = {}, {}
         for size in claim.sizes:
             if size.equation is None:
                 factor, move = ray.moves[size.name] if ray else (1, 1)
+                still |= {size.name: factor} if not move else {}
                 power = (("t" if ray else size.name, Fraction(move)),) if move else ()
                 values[size.name] = arrays.scalar(book.summed({power: Fraction(factor)}))
         scalars = book.scalars()
@@ -509,10 +802,10 @@ class Statement:
             for size in claim.sizes:
                 if size.equation is not None and size.name not in values:
                     try:
-                        values[size.name] = Reader(values, {}, scalars).evaluate(size.equation)
+                        values[size.name] = OrderReader(values, still, scalars, book=book).evaluate(size.equation)
                     except Undecided:
                         continue
-        reader = Reader(values, {}, scalars)
+        reader = OrderReader(values, still, scalars, book=book)
         for size in claim.sizes:
             if size.equation is not None:
                 book.assume(reader.evaluate(size.equation).scalar, ">=", book.number(1))
@@ -570,18 +863,48 @@ def decide(claim: Claim) -> Finding | None:
         why = "neither proved nor refuted along a ray"
     ray = escaping(claim, ends)
     if ray is not None:
-        detail = f"{_blamed(relation)} escapes along {ray.text()}"
+        detail = f"{ray.blamed} escapes along {ray.text()}"
         return Finding("refuted", "exact witness", detail, ENGINE, ray.witness())
     raise Undecided(why)
 
 
-def _blamed(relation: Bounded) -> Node | str:
-    return f"{relation.bound} of the bound" if relation.order == "Omega" else f"{relation.quantity}"
-
-
-def proved(claim: Claim) -> bool:
-    """Whether the bound holds at all sizes."""
+def proved(claim: Claim, cases: int = CASES) -> bool:
+    """Whether the bound holds at all sizes; N = 1, where log(N) is 0, may be a case of its own."""
     stated = Statement.read(claim)
+    assert isinstance(claim.relation, Bounded)
+    try:
+        if _bounded(claim, stated):
+            return True
+    except Undecided:
+        if not cases or not stated.book.double:
+            raise
+    one = next((name for name in stated.book.double if not stated.book.above_one(name)), None)
+    if one is None or not cases:
+        return False
+    above = Chain((Name(one), Number(Fraction(2))), (">=",))
+    larger = replace(claim, assumptions=(*claim.assumptions, above))
+    return proved(larger, cases - 1) and proved(_with_one(claim, one), cases - 1)
+
+
+def _with_one(claim: Claim, name: str) -> Claim:
+    """The claim at N = 1."""
+
+    def put(node: Node) -> Node:
+        return Number(Fraction(1)) if node == Name(name) else rebuilt(node, put)
+
+    sizes = tuple(
+        Size(size.name, None if size.equation is None else put(size.equation))
+        for size in claim.sizes
+        if size.name != name
+    )
+    given = [size.equation for size in claim.sizes if size.name == name and size.equation is not None]
+    equal = tuple(Chain((put(node), Number(Fraction(1))), ("==",)) for node in given)
+    assumptions = (*(over(chain, put) for chain in claim.assumptions), *equal)
+    return replace(claim, sizes=sizes, relation=over(claim.relation, put), assumptions=assumptions)
+
+
+def _bounded(claim: Claim, stated: Statement) -> bool:
+    """Whether nothing that is known lets the bound fail."""
     assert isinstance(claim.relation, Bounded)
     for small, large in stated.ways(claim.relation.order):
         if small.high is None:
@@ -605,7 +928,9 @@ def escaping(claim: Claim, ends: float) -> Ray | None:
                 if small.low is None:
                     continue
                 if large.high is None or stated.book.excluded(small.low <= large.high):
-                    return ray
+                    mine = small == stated.quantity.bounds and claim.relation.order != "Omega"
+                    blamed = claim.relation.quantity if mine else f"{claim.relation.bound} of the bound"
+                    return replace(ray, blamed=str(blamed))
         except (Undecided, ArithmeticError, IndexError):
             continue
     return None
@@ -614,7 +939,8 @@ def escaping(claim: Claim, ends: float) -> Ray | None:
 def rays(claim: Claim) -> Iterator[Ray]:
     """Small points, then whole rays: few that move, slowly, first; constant factors last."""
     free = [size.name for size in claim.sizes if size.equation is None]
-    still = sorted(product(range(1, SMALL + 1), repeat=len(free)), key=lambda at: (sum(at), at))
+    most = SMALL[min(len(free), len(SMALL)) - 1]
+    still = sorted(product(range(1, most + 1), repeat=len(free)), key=lambda at: (sum(at), at))
     for at in still[:POINTS]:
         yield Ray({name: (value, 0) for name, value in zip(free, at, strict=True)})
     moves = sorted(product(MOVES, repeat=len(free)), key=lambda at: (sum(at), max(at, default=0), [-m for m in at]))
