@@ -24,7 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 from types import FrameType
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -323,10 +323,10 @@ def lines_of(fault: Fault) -> set[int]:
     return found
 
 
-def watcher(watched: dict[str, dict[int, list[int]]], hit: set[int]) -> Callable[..., object]:
+def watcher(watched: dict[str, dict[int, list[int]]], hit: set[int]) -> Callable[..., Any]:
     """A trace function that adds the faults whose lines run to `hit`."""
 
-    def traced(frame: FrameType, event: str, _: object) -> object:
+    def traced(frame: FrameType, event: str, _: object) -> Any:
         lines = watched.get(frame.f_code.co_filename)
         if lines is None or frame.f_code.co_name == "<module>":
             return None

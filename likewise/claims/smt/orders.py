@@ -78,8 +78,8 @@ class Growth:
         if self.terms is not None:
             return self.book.summed({key: -value for key, value in self.terms.items()})
         mine = self.bounds
-        turned = (tuple(map(operator.neg, parts)) for parts in (self.smallest_of, self.largest_of))
-        return Growth(self.book, None, Bounds(-mine.sign, mine.low, mine.high), *turned)
+        largest, smallest = (tuple(map(operator.neg, parts)) for parts in (self.smallest_of, self.largest_of))
+        return Growth(self.book, None, Bounds(-mine.sign, mine.low, mine.high), largest, smallest)
 
     def __add__(self, other: "Growth | Fraction | int") -> "Growth":
         other = self.book.number(other)
@@ -695,9 +695,7 @@ class OrderReader(Reader):
                 whole = self._number(b).bounds
                 if whole.sign > 0 and not (self.book.ray and _constant(self._number(a)) is not None):
                     return arrays.scalar(Growth(self.book, None, Bounds(0, None, whole.high)))
-            case Indexed("sum" | "mean" as function, index, lowest, highest, body) if (
-                names(highest) - self.sizes.keys()
-            ):
+            case Indexed("sum" | "mean", index, lowest, highest, body) if names(highest) - self.sizes.keys():
                 if lowest != Number(Fraction(1)):
                     raise Undecided("a sum that does not begin at 1")
                 n = self._number(highest)
