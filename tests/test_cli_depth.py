@@ -144,6 +144,9 @@ def test_folds_are_found_by_what_a_model_was_trained_on(
     assert run(models["fold"], data, "--k", 3, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["halves"].endswith(", fold 1")
+    scores = [row["score"] for row in facts["suspicious_labels"]]
+    assert scores == sorted(scores, reverse=True)
+    assert 0 <= facts["flagged_labels"] <= facts["test"]
     assert run(models["fold"], data, "--held-out", 0.1, "--k", 3, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert any("may have learned from the test half" in warning for warning in facts["warnings"])

@@ -108,6 +108,12 @@ def _show(study: "DepthStudy", out: Path | None, csv: Path | None) -> None:
         print(f"as training examples: {study.runs.train!r}\nheld out: {study.runs.heldout!r}")
         if study.runs.quadrants is not None:
             print(study.runs.quadrants)
+    labels = study.labels
+    print(f"{labels.ranking!r} of held-out examples; the most suspicious:")
+    names = study.subject.test.identities
+    for row in labels.rows(3):
+        label, suggested = names[row["label"]], names[row["suggested"]]
+        print(f"  {row['item']}: labelled {label} with probability {1 - row['score']:.2g}, suggested {suggested}")
     for what, path in (("page", out), ("depths", csv)):
         if path is not None:
             print(f"{what:8}  {path}")

@@ -171,7 +171,7 @@ class Examples:
 
         >>> pixels = numpy.zeros((5, 2, 2, 1), dtype=numpy.uint8)
         >>> dots = examples("dots", Stored(pixels), "abcde", "ppqqq")
-        >>> some.take([1, 2, 4]).shared([some.take([0, 1]).origin, some.take([1, 4]).origin])
+        >>> dots.take([1, 2, 4]).shared([dots.take([0, 1]).origin, dots.take([1, 4]).origin])
         2
         """
         own, found = self.origin, 0

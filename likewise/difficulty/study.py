@@ -15,6 +15,7 @@ from likewise.data.opening import Halves
 from likewise.difficulty.consistency import Consistency, Quadrants, depth_consistency, quadrants
 from likewise.difficulty.depth import plan_depth, prediction_depth
 from likewise.difficulty.labelled import Labelled, labelled
+from likewise.difficulty.labels import LabelRanking, class_probabilities, rank_labels
 from likewise.difficulty.plan import MAX_MEMORY, DepthPlan
 from likewise.difficulty.results import Depths, PredictionDepth
 from likewise.difficulty.traits import RankCorrelation, input_margin, input_traits, rank_correlation
@@ -23,6 +24,7 @@ from likewise.networks import open_classifier
 from likewise.progress import Progress, parts, silent
 
 LEARNED = 0.99  # of the training examples: a model that has learned fewer is not called converged (ours)
+SUSPICIOUS = 100  # labels that the JSON lists
 MARGINS = 500  # test examples whose margin is taken; it costs a backward pass for each class
 MEANINGS = {
     "contrast": "standard deviation of the input's numbers",
@@ -95,13 +97,35 @@ class Runs:
 
 
 @dataclass(frozen=True, eq=False)
+class HeldOutLabels:
+    """Held-out examples of all runs and the ranking of their labels; probabilities are means over these runs."""
+
+    items: tuple[str, ...]
+    labels: Int64[Tensor, "M"]
+    ranking: LabelRanking
+
+    def rows(self, most: int) -> list[dict[str, Any]]:
+        """The most suspicious labels: name, label, suggested class (numbers), score, whether it is flagged."""
+        ranking = self.ranking
+        return [
+            {"item": self.items[row], "label": int(self.labels[row]), "suggested": int(ranking.suggested[row])}
+            | {"score": float(ranking.score[row]), "flagged": bool(ranking.flagged[row])}
+            for row in ranking.order[:most].tolist()
+        ]
+
+
+@dataclass(frozen=True, eq=False)
 class DepthStudy:
-    """Depths of one model, with what explains them and, where others were given, how much they vary."""
+    """Depths of one model, with what explains them and, where others were given, how much they vary.
+
+    labels: the labels of held-out examples, ranked by how suspicious they are.
+    """
 
     subject: Subject
     found: PredictionDepth
     overlap: Float64[Tensor, "N"]
     traits: tuple[Trait, ...]
+    labels: HeldOutLabels
     stages: tuple[Stage, ...] = ()
     runs: Runs | None = None
 
@@ -171,6 +195,11 @@ class DepthStudy:
             ],
             "runs": runs and {"models": runs.names, "rank_correlation": runs.heldout.rank_correlation},
             "quadrants": runs and runs.quadrants and str(runs.quadrants),
+            "flagged_labels": int(self.labels.ranking.flagged.sum()),
+            "suspicious_labels": [
+                row | {which: self.subject.test.identities[row[which]] for which in ("label", "suggested")}
+                for row in self.labels.rows(SUSPICIOUS)
+            ],
             "warnings": self.warnings,
             "fingerprint": self.found.fingerprint,
             "seconds": self.found.seconds,
@@ -285,7 +314,7 @@ def study_depth(
     assert found.test is not None
     stages = tuple(_stage(one, each, found.test) for one, each in zip(checkpoints, early, strict=True))
     runs = _runs([subject, *again], [found, *others]) if again else None
-    return DepthStudy(subject, found, overlap, traits, stages, runs)
+    return DepthStudy(subject, found, overlap, traits, _labels([subject, *again]), stages, runs)
 
 
 def _traits(subject: Subject, found: PredictionDepth) -> tuple[Float64[Tensor, "N"], tuple[Trait, ...]]:
@@ -305,6 +334,23 @@ def _stage(subject: Subject, found: PredictionDepth, converged: Depths) -> Stage
     assert found.test is not None
     agreement = rank_correlation(found.test.depth.double(), converged.depth.double())
     return Stage(subject.name, found.train.accuracy, found.test, agreement)
+
+
+def _labels(subjects: Sequence[Subject]) -> HeldOutLabels:
+    """Rank the labels of all examples that a model held out, by the mean of the probabilities it gave them."""
+    places, items = _numbered([each.test for each in subjects])
+    classes = len(subjects[0].test.identities)
+    sums = torch.zeros(len(items), classes, dtype=torch.float64)
+    labels = torch.zeros(len(items), dtype=torch.int64)
+    for each, place in zip(subjects, places, strict=True):
+        probabilities = class_probabilities(each.model, each.sets[1])
+        same = probabilities.shape[1] == classes
+        require(
+            same, "study_depth", "again", f"be models of {classes} classes", f"{each.name}, {probabilities.shape[1]}"
+        )
+        sums.index_add_(0, place, probabilities)
+        labels[place] = each.test.labels
+    return HeldOutLabels(tuple(items), labels, rank_labels(sums / sums.sum(1, keepdim=True), labels))
 
 
 def _runs(subjects: Sequence[Subject], found: Sequence[PredictionDepth]) -> Runs:

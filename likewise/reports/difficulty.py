@@ -33,13 +33,13 @@ STAGES = ("fourier", "positive", "hyperbolic", "softmax-fourier", "plain")  # co
 
 @dataclass(frozen=True)
 class Shown:
-    """One picture and what is said of it."""
+    """A picture, its label, the class that was predicted, and its depth or probability in words."""
 
     picture: str
     item: str
     label: str
     predicted: str
-    depth: str
+    words: str
 
 
 @dataclass(frozen=True)
@@ -204,9 +204,6 @@ def _galleries(study: DepthStudy) -> list[Gallery]:
     test, overlap = study.test, study.overlap.nan_to_num().tolist()
     depth = test.depth.tolist()
     order = sorted(range(len(test)), key=lambda row: (depth[row], overlap[row]))
-    wrong = [row for row in order if test.predicted[row] != test.labels[row]]
-    middle = test.depth.median().item()
-    early = [row for row in wrong if depth[row] <= middle]
     images = study.subject.test
     easy = [row for row in order if depth[row] == depth[order[0]]]
     hard = [row for row in order[::-1] if depth[row] > 0]
@@ -214,13 +211,31 @@ def _galleries(study: DepthStudy) -> list[Gallery]:
         Gallery("The easiest", "Least depth, then least overlap with another class.", _shown(images, test, easy), 0),
         Gallery("The hardest", "Most depth, above 0, then most overlap.", _shown(images, test, hard), 0),
     ]
-    if study.runs is None or study.runs.quadrants is None:
-        about = (
-            f"Held-out examples that settle early (depth at most the median, {middle}), as another class than their "
-            "label: either the label is wrong or the example misleads. Look before you change a label."
-        )
-        galleries.append(Gallery("Suspicious labels", about, _shown(images, test, early), len(early)))
-    return [*galleries, *_mislabelled(study)]
+    return [*galleries, _suspicious(study), *_mislabelled(study)]
+
+
+def _suspicious(study: DepthStudy) -> Gallery:
+    """Labels that models which had not seen the example find improbable."""
+    about = (
+        "Held-out examples with another class that is about as probable as it is for that class's own examples; the "
+        "least probable labels first. Either the label is wrong or the example misleads. Look before you change one."
+    )
+    names = study.subject.test.identities
+    places = _places(study)
+    flagged = [row for row in study.labels.rows(len(study.labels.items)) if row["flagged"] and row["item"] in places]
+    shown = []
+    for row in flagged[:SHOWN]:
+        split, place = places[row["item"]]
+        words = f"probability of the label {percent(1 - row['score'])}"
+        picture = picture_uri(split.read(place))
+        shown.append(Shown(picture, row["item"], names[row["label"]], names[row["suggested"]], words))
+    return Gallery("Suspicious labels", about, tuple(shown), len(flagged))
+
+
+def _places(study: DepthStudy) -> dict[str, tuple[Examples, int]]:
+    """Where the image of each example is."""
+    halves = study.subject.train, study.subject.test
+    return {item: (half, row) for half in halves for row, item in enumerate(half.items)}
 
 
 def _mislabelled(study: DepthStudy) -> Iterable[Gallery]:
@@ -233,8 +248,8 @@ def _mislabelled(study: DepthStudy) -> Iterable[Gallery]:
     assert runs.consensus is not None
     gap = (runs.train_depth - runs.heldout_depth).tolist()
     chosen = runs.quadrants.of("looks mislabelled").nonzero()[:, 0].tolist()
-    train, test = study.subject.train, study.subject.test
-    places = {item: (split, row) for split in (train, test) for row, item in enumerate(split.items)}
+    test = study.subject.test
+    places = _places(study)
     found = []
     for row in chosen:
         split, place = places[runs.items[row]]
@@ -243,14 +258,14 @@ def _mislabelled(study: DepthStudy) -> Iterable[Gallery]:
     shown = []
     for _, _, row, label, taken in sorted(found)[:SHOWN]:
         split, place = places[runs.items[row]]
-        depths = f"{runs.heldout_depth[row]:.1f} held out, {runs.train_depth[row]:.1f} in training"
+        depths = f"depth {runs.heldout_depth[row]:.1f} held out, {runs.train_depth[row]:.1f} in training"
         names = test.identities[label], test.identities[taken]
         shown.append(Shown(picture_uri(split.read(place)), runs.items[row], *names, depths))
     about = (
         "Low depth held out, high depth as training examples. First those that held-out models take for another class "
         "than their label, most apart first."
     )
-    yield Gallery("Suspicious labels", about, tuple(shown), len(chosen))
+    yield Gallery("Labels that look wrong by depth", about, tuple(shown), len(chosen))
 
 
 def _shown(examples: Examples, depths: Depths, rows: Sequence[int]) -> tuple[Shown, ...]:
@@ -260,7 +275,7 @@ def _shown(examples: Examples, depths: Depths, rows: Sequence[int]) -> tuple[Sho
             examples.items[row],
             examples.identities[int(depths.labels[row])],
             examples.identities[int(depths.predicted[row])],
-            "undefined" if depths.undefined[row] else f"{int(depths.depth[row])}",
+            "depth undefined" if depths.undefined[row] else f"depth {int(depths.depth[row])}",
         )
         for row in rows[:SHOWN]
     )

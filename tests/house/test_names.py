@@ -68,7 +68,16 @@ NAMES = {
         "open_halves",
     ],
     "likewise.evaluation": ["EvaluationJob", "Table", "evaluate", "judge", "run_evaluation_job"],
-    "likewise.difficulty": ["DepthPlan", "Taps", "labelled", "prediction_depth", "rank_correlation"],
+    "likewise.difficulty": [
+        "DepthPlan",
+        "LabelRanking",
+        "Taps",
+        "class_probabilities",
+        "labelled",
+        "prediction_depth",
+        "rank_correlation",
+        "rank_labels",
+    ],
     "likewise.exits": [
         "ClassMeans",
         "Criterion",

@@ -166,14 +166,12 @@ def test_only_this_host_its_pages_and_holders_of_a_token_are_answered(client: Cl
 
 
 def test_the_rate_is_limited_for_each_token(tmp_path: Path) -> None:
-    with Gallery.open(tmp_path / "a.db", model="v1") as gallery, running(gallery, tmp_path, rate=2) as port:
+    with Gallery.open(tmp_path / "a.db", model="v1") as gallery, running(gallery, tmp_path, rate=0.01) as port:
         gallery.enrol("ann", [[1.0, 0.0]])
         one, two = Client(port), Client(port, OTHERS["door"])
         with closing(one), closing(two):
-            found = [one.ask("GET", "/api/gallery")[0] for _ in range(8)]
-            assert found[:4] == [200] * 4
-            assert found[-1] == 429
-            assert one.headers["Retry-After"] == "1"
+            assert [one.ask("GET", "/api/gallery")[0] for _ in range(3)] == [200, 429, 429]
+            assert 50 < int(one.headers["Retry-After"]) <= 100
             assert two.ask("GET", "/api/gallery")[0] == 200
 
 
