@@ -151,17 +151,19 @@ class Elu(FeatureMap):
 
     Paper: Transformers are RNNs, arXiv 2006.16236, eq. 7. Differs: kept as (1 + max(x, 0)) e^min(x, 0), the second
     factor by its logarithm: elu(x) + 1 cancels to 0 in bfloat16 from about x = -6.3 on, and products of e^x underflow
-    in float32 from about x = -46 on. Above LARGE all of it is a logarithm, since products of x overflow.
+    in float32 from about x = -46 on. Above LARGE all of it is a logarithm, since products of x overflow: there float64,
+    which does not need it for numbers of float32, is more exact.
     """
 
     positive = True
     logarithmic = "features"
-    LARGE: ClassVar[float] = 1e6
+    LARGE: ClassVar[dict[torch.dtype, float]] = {torch.float32: 1e6, torch.float64: 1e90}
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        large = x > self.LARGE
+        most = self.LARGE[x.dtype]
+        large = x > most
         usual = x.masked_fill(large, 0)
-        return Scaled(usual.relu() + 1, torch.where(large, x.clamp(min=self.LARGE).log(), usual.clamp(max=0)))
+        return Scaled(usual.relu() + 1, torch.where(large, x.clamp(min=most).log(), usual.clamp(max=0)))
 
     def direct(self) -> FeatureMap | None:
         return _DIRECT_ELU if type(self) is Elu else None  # a subclass may have other features

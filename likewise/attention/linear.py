@@ -1,6 +1,5 @@
 """Linear attention, both directions and causal: the same function as `kernel_attention`, without the T x S weights."""
 
-import math
 import warnings
 from typing import Any, Literal
 
@@ -145,14 +144,13 @@ def _attend(
     lost = _without_output(out, structure, k.shape[2])
     if not lost.any():
         return out
-    # Row by row, by what the row itself sees: no later key changes an output, not by a bit.
-    # Large values are scaled, so that their sums do not overflow.
-    largest = v.detach().abs().amax().item()
-    scale = 2.0 ** math.frexp(largest)[1] if 1e15 < largest < math.inf else 1.0
-    safe = _attend_in_torch(features, q, k, v / scale, structure, within, chunk_size) * scale
-    found = _Values.apply(torch.where(lost, safe, out).detach(), safe)
-    assert isinstance(found, Tensor)
-    return found
+    # Row by row, by what the row itself sees: no later key changes an output, not by a bit. In float64 products of
+    # features and values of float32 cannot overflow, and a logarithm of -1e18 is not what is left of -1e18 + 41.
+    wider = (x.double() for x in (q, k, v))
+    safe = _attend_in_torch(features, *wider, structure, within, chunk_size).to(out.dtype)
+    out = _Values.apply(torch.where(lost, safe, out).detach(), safe)
+    assert isinstance(out, Tensor)
+    return out
 
 
 def _attend_in_torch(

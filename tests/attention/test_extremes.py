@@ -254,6 +254,31 @@ def test_elu_of_large_numbers_is_the_mean_of_values(
     assert all(grad.isfinite().all() for grad in grads)
 
 
+def _elu_pair_by_pair(q: Tensor, k: Tensor, v: Tensor, *, causal: bool) -> Tensor:
+    """Weights sum_f e^(min(q, 0) + min(k, 0)) (1 + max(q, 0)) (1 + max(k, 0)) of float64, the first factor relative to
+    the row's largest."""
+    exponents = q.clamp(max=0)[:, :, :, None] + k.clamp(max=0)[:, :, None]
+    if causal:
+        exponents = exponents.masked_fill(torch.ones(exponents.shape[2:4]).triu(1).bool()[..., None], -torch.inf)
+    factors = (1 + q.relu())[:, :, :, None] * (1 + k.relu())[:, :, None]
+    relative = exponents - exponents.detach().amax(dim=(3, 4), keepdim=True)
+    weights = (relative.exp() * factors).sum(-1)
+    return weights @ v / weights.sum(-1, keepdim=True)
+
+
+@DIRECTIONS
+@pytest.mark.parametrize("size", [1.0, 50.0, 1e3, 1e10, 1e18, 3e19, 1e25, 1e37])
+def test_elu_is_right_for_queries_and_keys_of_any_size(size: float, causal: bool, both_forms: str) -> None:
+    for seed in range(12):
+        drawn = torch.randn(3, 2, 3, 17, 4, generator=seeded(seed))
+        inputs = [drawn[0] * size, drawn[1] * size, drawn[2]]
+        ours = with_gradients(partial(linear_attention, features=Elu(), causal=causal), *inputs)
+        wide = [x.double() for x in inputs]
+        plain = with_gradients(partial(_elu_pair_by_pair, causal=causal), *wide)
+        for one, other in zip(ours, plain, strict=True):
+            assert_close(one, other.float(), atol=2e-5)
+
+
 def test_rows_of_elu_that_see_nothing_are_0_by_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = extreme(16)
     mask = torch.ones(1, LENGTH, dtype=torch.bool)
