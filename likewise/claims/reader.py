@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
-from math import factorial, floor, isqrt, prod
+from math import comb, factorial, floor, isqrt, prod
 from typing import Literal
 
 from likewise.claims import arrays
@@ -49,6 +49,7 @@ class Scalars:
     number: Callable[[Fraction], Entry]
     divide: Callable[[Entry, Entry], Entry] = operator.truediv
     pi: Callable[[], Entry] | None = None
+    minimum: Callable[..., Entry] | None = None  # without one, -maximum(-a, -b)
 
 
 def _rational_power(base: Fraction, exponent: Fraction) -> Fraction:
@@ -208,8 +209,8 @@ class Reader:
                 return self._line(arrays.reshape(self.evaluate(first), tuple(numbers)))
             return arrays.exchanged(self.evaluate(first), *numbers)
         given = [self.evaluate(argument) for argument in arguments if not isinstance(argument, Text)]
-        if function == "choose" and not isinstance(arguments[1], Text):
-            given[1] = self._exponent(arguments[1])
+        if function == "choose":
+            given = [self._exponent(argument) for argument in arguments if not isinstance(argument, Text)]
         if function in ELEMENTWISE:
             return given[0].map(self._elementwise(function))
         if function in ("max", "min"):
@@ -242,16 +243,13 @@ class Reader:
 
     def _extreme(self, function: str, given: list[Array]) -> Array:
         """The largest entry of one array, or of several the largest entry by entry."""
-        turned = [array.map(operator.neg) if function == "min" else array for array in given]
-        if len(turned) == 1 and not turned[0].entries:
+        if len(given) == 1 and not given[0].entries:
             raise ArithmeticError(f"{function} of nothing")
-        one = len(turned) == 1
-        found = (
-            arrays.scalar(self.scalars.maximum(*turned[0].entries))
-            if one
-            else arrays.broadcast(self.scalars.maximum, *turned)
-        )
-        return found.map(operator.neg) if function == "min" else found
+        negated = function == "min" and self.scalars.minimum is None
+        pick = self.scalars.minimum if function == "min" and self.scalars.minimum else self.scalars.maximum
+        turned = [array.map(operator.neg) if negated else array for array in given]
+        found = arrays.scalar(pick(*turned[0].entries)) if len(turned) == 1 else arrays.broadcast(pick, *turned)
+        return found.map(operator.neg) if negated else found
 
     def _argmax(self, entries: Sequence[Entry]) -> int:
         """The place of the largest entry, counted from 1; which one of equal ones is not said."""
@@ -281,13 +279,20 @@ ELEMENTWISE = frozenset({"sqrt", "exp", "log", "sin", "cos", "abs", "relu", "erf
 
 def _choose(n: Array, k: Array, number: Callable[[Fraction], Entry]) -> Array:
     """n·(n-1)···(n-k+1)/k!, also of a symbolic n."""
-    count = k.scalar
-    if not isinstance(count, Fraction) or count.denominator > 1 or not 0 <= count <= EXPONENT:
+    top, count = n.scalar, k.scalar
+    if not isinstance(count, Fraction) or count.denominator > 1 or count < 0:
         raise Undecided("choose(n, k) needs a whole k")
-    falling = [n.scalar - i for i in range(int(count))]
-    top = prod(falling[1:], start=falling[0]) if falling else number(Fraction(1))
+    if isinstance(top, Fraction) and top.denominator == 1 and top >= count:
+        few = int(min(count, top - count))
+        if few * top.numerator.bit_length() > BITS:
+            raise Undecided("choose(n, k) of large numbers")
+        return arrays.scalar(number(Fraction(comb(int(top), few))))
+    if count > EXPONENT:
+        raise Undecided(f"choose(n, k) of a k above {EXPONENT}")
+    falling = [top - i for i in range(int(count))]
+    product = prod(falling[1:], start=falling[0]) if falling else number(Fraction(1))
     share = Fraction(1, factorial(len(falling)))
-    return arrays.scalar(top * number(share))
+    return arrays.scalar(product * number(share))
 
 
 def _factorial(value: Entry) -> Fraction:

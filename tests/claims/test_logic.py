@@ -61,6 +61,8 @@ def test_proof_meets_no_counterexample_and_a_witness_is_one(relation, assumption
         ("given: x, y in R^2\nassert: abs(sum(x - y)) <= sum(abs(x - y))", "linear arithmetic, 8 cases"),
         ("given: x in R\nassert: x + 1/10 == x within 0.1", "linear arithmetic, 1 case"),
         ("given: x in R\nassume: x != 0\nassert: abs(x) > 0", "linear arithmetic, 4 cases"),
+        ('given: x in R^2\nassert: einsum("i->", x) == sum(x)', "linear arithmetic, 1 case"),
+        ("given: x in R^3\nassert: sum(i in 1..3, x[i]) == [1, 1, 1] @ x", "linear arithmetic, 1 case"),
         ("given: i in 1..3\nassert: i >= 1", "linear arithmetic, 1 case"),
     ],
 )
@@ -113,7 +115,7 @@ def test_undecided_says_why(text, reason):
         "given: x, y in R^2\nassert: x != y",
         "given: x in R\nassert: 1/x == 1/x",
         "given: x in R^n\nassert: max(x) >= mean(x)",  # true for every n, which lengths 1 to 3 do not prove
-        'given: x in R^2\nassert: einsum("i->", x) == sum(x)',
+        'given: x in R^2\nassert: einsum("i,i->", x, x) >= 0',
         "sizes: N\nassert: N in O(N)",
     ],
 )

@@ -57,7 +57,7 @@ class Sizes:
     def of(cls, claim: Claim) -> "Sizes":
         """What a claim says of its sizes, equations in the order in which they need each other."""
         sizes = cls(tuple(size.name for size in claim.sizes), {}, ())
-        waiting = {size.name: magnitude(size.equation) for size in claim.sizes if size.equation is not None}
+        waiting = {s.name: magnitude(s.equation, sizes.names) for s in claim.sizes if s.equation is not None}
         while waiting:
             ready = [name for name, part in waiting.items() if not waiting.keys() & _names(part)]
             if not ready:
@@ -83,7 +83,8 @@ class Sizes:
 
     def difference(self, left: Node, right: Node) -> Sum:
         """left - right over free sizes."""
-        return _single(self.over_free(added(magnitude(left), magnitude(right).scaled(Fraction(-1)))))
+        sides = magnitude(left, self.names), magnitude(right, self.names).scaled(Fraction(-1))
+        return _single(self.over_free(added(*sides)))
 
     def assuming(self, *pairs: tuple[Power, Power]) -> "Sizes":
         """The same with small <= large for each pair."""

@@ -228,11 +228,13 @@ def _judged(claim: Claim, relation: Bounded, allowed: Allowed) -> tuple[Judgemen
     subject = None
     if isinstance(relation.quantity, str):
         subject = inline.quantity(str(claim.program), relation.quantity)
-        left = of_polynomials(subject.parts)
+        quantity = subject.node
     else:
-        left = magnitude(inline(relation.quantity))
-    right = magnitude(inline(relation.bound))
+        quantity = inline(relation.quantity)
+    bound = inline(relation.bound)
     sizes = Sizes.of(inline.sized)
+    left = magnitude(quantity, sizes.names) if subject is None else of_polynomials(subject.parts)
+    right = magnitude(bound, sizes.names)
     terms = _printed_terms(subject.parts, sizes.names) if subject else ()
     return judge(relation.order, ask(left, right, sizes, terms)), inline, subject
 
@@ -271,7 +273,7 @@ def _compared(claim: Claim, relation: Counts, allowed: Allowed) -> Finding:
     right = inline(relation.right)
     sizes = Sizes.of(inline.sized)
     answer = compared(subject.node, relation.comparison, right, sizes, relation.within)
-    (number,) = magnitude(right).sums[:1]
+    (number,) = magnitude(right, sizes.names).sums[:1]
     if not subject.sizes and not set(number) - {()}:
         found = _number(claim, relation, max(part.coefficient() for part in subject.parts), number.get((), Fraction(0)))
         return replace(found, grade=inline.grade, numbers=found.numbers + inline.elsewhere)

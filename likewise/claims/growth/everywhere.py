@@ -16,7 +16,7 @@ from likewise.claims.growth.linear import lattice
 from likewise.claims.growth.powers import Magnitude, Sum, magnitude, polynomial, power, times
 from likewise.claims.language.claim import Claim, Compares, Tolerance
 from likewise.claims.language.limits import DEGREE, MONOMIALS, SIZE
-from likewise.claims.language.tree import NEGATED, Call, Chain, Comparison, Name, Node, fraction_text, names
+from likewise.claims.language.tree import NEGATED, Call, Chain, Comparison, Name, Node, children, fraction_text, names
 from likewise.claims.verdict import Finding, Undecided
 from likewise.polynomial import Polynomial, monomial
 
@@ -95,8 +95,8 @@ def met(left: Fraction, comparison: Comparison, right: Fraction, within: Toleran
 
 def _arguments(node: Node, sizes: Sizes) -> list[Sum]:
     """Those of a maximum, or the whole; equations put in."""
-    parts = node.arguments if isinstance(node, Call) and node.function == "max" else (node,)
-    found = [sizes.over_free(magnitude(part)) for part in parts]
+    parts = children(node) if isinstance(node, Call) and node.function == "max" else (node,)
+    found = [sizes.over_free(magnitude(part, sizes.names)) for part in parts]
     if not all(part.exact and len(part.sums) == 1 for part in found):
         raise Undecided("what is compared is no polynomial of the sizes, nor a maximum of some")
     return [part.sums[0] for part in found]

@@ -16,6 +16,10 @@ ROWS, PIVOTS, POINTS, HALVINGS = 400, 5_000, 20_000, 500
 ZERO = Fraction(0)
 
 
+class NotLinear(Undecided):
+    """Raised where an operation on forms gives none."""
+
+
 @dataclass(frozen=True)
 class Form:
     """A linear form: the sum of coefficient * name, plus a constant.
@@ -32,21 +36,35 @@ class Form:
     def of(cls, name: str) -> "Form":
         return cls({name: Fraction(1)})
 
-    def __add__(self, other: "Form") -> "Form":
+    @classmethod
+    def made(cls, value: "Form | Fraction | int") -> "Form":
+        """A number as a form."""
+        return value if isinstance(value, Form) else cls(constant=Fraction(value))
+
+    def __add__(self, other: "Form | Fraction | int") -> "Form":
+        other = self.made(other)
         sums = dict(self.coefficients)
         for name, value in other.coefficients.items():
             sums[name] = sums.get(name, ZERO) + value
         return Form({name: value for name, value in sums.items() if value}, self.constant + other.constant)
 
-    def __rmul__(self, factor: Fraction | int) -> "Form":
-        kept = {name: factor * value for name, value in self.coefficients.items() if factor}
-        return Form(kept, Fraction(factor * self.constant))
+    def __mul__(self, other: "Form | Fraction | int") -> "Form":
+        """The product, if one of both is a number."""
+        number, form = sorted((self, self.made(other)), key=lambda each: len(each.coefficients))
+        if number.coefficients:
+            raise NotLinear("a product of variables")
+        factor = number.constant
+        return Form(
+            {name: factor * value for name, value in form.coefficients.items() if factor}, factor * form.constant
+        )
+
+    __rmul__ = __mul__
 
     def __neg__(self) -> "Form":
         return -1 * self
 
-    def __sub__(self, other: "Form") -> "Form":
-        return self + -other
+    def __sub__(self, other: "Form | Fraction | int") -> "Form":
+        return self + -self.made(other)
 
     def at(self, point: Mapping[str, Fraction]) -> Fraction:
         """The value where every name has the value the point gives it."""

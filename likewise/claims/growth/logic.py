@@ -7,36 +7,29 @@ relation are linear comparisons: no solution in any case proves the claim, a sol
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from math import gcd, lcm
 
+from likewise.claims import arrays
 from likewise.claims.algebra.exponomials import number_power
-from likewise.claims.growth.linear import Certificate, Form, Row, small_solution, solve
+from likewise.claims.arrays import Array
+from likewise.claims.growth.linear import Certificate, Form, NotLinear, Row, small_solution, solve
 from likewise.claims.language.claim import Between, Claim, Compares, Integers, OneOf, Reals, Tolerance, Variable
 from likewise.claims.language.limits import EXPONENT
 from likewise.claims.language.tree import (
     NEGATED,
-    Binary,
-    Call,
     Chain,
     Comparison,
-    Index,
-    Join,
-    Name,
-    Negative,
     Node,
-    Number,
-    Text,
     fraction_text,
     names,
 )
+from likewise.claims.reader import Reader, Scalars
 from likewise.claims.verdict import Finding, Undecided
 
 CASES, LARGEST, ELEMENTS = 256, 3, 12
 ENGINE = "linear arithmetic"
-
-ZERO = Fraction(0)
-Value = Form | tuple[Form, ...]  # a scalar, or the coordinates of a vector
 Link = tuple[Form, Comparison, Form]
 
 
@@ -65,49 +58,55 @@ class _Case:
             raise _Split(key, branches)
         return self.choices[key]
 
-    def largest(self, forms: tuple[Form, ...], sign: int) -> Form:
-        """The largest of the forms (sign 1), or the smallest (-1)."""
+    def largest(self, *forms: Form) -> Form:
+        """The largest of the forms, by a guard where it is another one in another case."""
         if all(not (form - forms[0]).coefficients for form in forms):
-            return max(forms, key=lambda form: sign * form.constant)
-        key = ("largest", sign, tuple((frozenset(form.coefficients.items()), form.constant) for form in forms))
+            return max(forms, key=lambda form: form.constant)
+        key = ("largest", tuple((frozenset(form.coefficients.items()), form.constant) for form in forms))
         chosen = forms[self.choose(key, len(forms))]
-        self.guards += [Row(sign * (form - chosen), "<=") for form in forms if form is not chosen]
+        self.guards += [Row(form - chosen, "<=") for form in forms if form is not chosen]
         return chosen
 
-    def value(self, node: Node) -> Value:
-        """The linear form of a scalar, or those of the coordinates of a vector."""
-        match node:
-            case Number(number):
-                return Form(constant=number)
-            case Name(name):
-                return self._named(name)
-            case Negative(operand):
-                return self.value(Binary("-", Number(ZERO), operand))
-            case Binary(operator, left, right):
-                sides = self.value(left), self.value(right)
-                found = tuple(self._combine(operator, a, b) for a, b in _paired(*sides))
-                return found[0] if all(isinstance(side, Form) for side in sides) else found
-            case Join(parts):
-                return tuple(form for part in parts for form in _entries(self.value(part)))
-            case Index(operand, (Number(at),)):
-                forms = self.value(operand)
-                if isinstance(forms, tuple) and at.denominator == 1 and 1 <= at <= len(forms):
-                    return forms[int(at) - 1]
-            case Call(function, arguments):
-                if not any(isinstance(argument, Text) for argument in arguments):
-                    return self._call(function, [self.value(part) for part in arguments if not isinstance(part, Text)])
-        raise _Foreign
+    @cached_property
+    def reader(self) -> Reader:
+        """Every size and variable as a form, or as an array of the forms of its coordinates."""
+        values = {name: arrays.scalar(Form.made(size)) for name, size in self.sizes.items()}
+        values |= {size.name: arrays.scalar(Form.of(size.name)) for size in self.claim.sizes if size.name not in values}
+        reader = Reader(values, self.sizes, self.scalars)
+        for variable in self.claim.variables:
+            if isinstance(variable.kind, OneOf):
+                values[variable.name] = arrays.scalar(Form.made(self.one_of(variable)))
+            elif isinstance(variable.kind, Reals) and variable.kind.dims:
+                values[variable.name] = self._vector(variable, reader)
+            else:
+                values[variable.name] = arrays.scalar(Form.of(variable.name))
+        return reader
 
-    def _named(self, name: str) -> Value:
-        if name in self.sizes:
-            return Form(constant=Fraction(self.sizes[name]))
-        variable = self.claim.variable(name)
-        if variable is None and self.claim.size(name) is None:
+    @property
+    def scalars(self) -> Scalars:
+        """Forms; of a maximum, and so of an absolute value, one that is the largest in this case."""
+        return Scalars(
+            elementwise={
+                "abs": lambda form: self.largest(form, -form),
+                "relu": lambda form: self.largest(form, Form()),
+            },
+            maximum=self.largest,
+            power=_power,
+            number=Form.made,
+            divide=_over,
+        )
+
+    def _vector(self, variable: Variable, reader: Reader) -> Array:
+        dims = variable.kind.dims if isinstance(variable.kind, Reals) else ()
+        if len(dims) > 1:
             raise _Foreign
-        if variable is not None and isinstance(variable.kind, OneOf):
-            return Form(constant=self.one_of(variable))
-        entries = [name] if variable is None else self.coordinates(variable)
-        return Form.of(name) if entries == [name] else tuple(map(Form.of, entries))
+        length = _read(reader, dims[0]).scalar
+        if length.coefficients or length.constant.denominator > 1 or not 1 <= length.constant <= ELEMENTS:
+            raise _Foreign
+        stated = "layout" in self.claim.given_fields
+        layout = variable.layout or ({"rows": "row", "columns": "col"}[self.claim.layout] if stated else None)
+        forms = [Form.of(f"{variable.name}[{place}]") for place in range(1, int(length.constant) + 1)]
+        return arrays.lying(forms, layout=layout)
 
     def one_of(self, variable: Variable) -> Fraction:
         """The value that a variable with few values has in this case, so that products with it are linear."""
@@ -116,61 +115,9 @@ class _Case:
 
     def coordinates(self, variable: Variable) -> list[str]:
         """x[1], x[2], ... of a vector; a scalar is its own."""
-        dims = variable.kind.dims if isinstance(variable.kind, Reals) else ()
-        if len(dims) > 1:
-            raise _Foreign
-        length = self.value(dims[0]) if dims else Form()
-        if not isinstance(length, Form) or length.coefficients or length.constant.denominator > 1:
-            raise _Foreign
-        if dims and not 1 <= length.constant <= ELEMENTS:
-            raise _Foreign
-        return [f"{variable.name}[{index + 1}]" for index in range(int(length.constant))] if dims else [variable.name]
-
-    def _combine(self, operator: str, left: Form, right: Form) -> Form:
-        if operator == "+":
-            return left + right
-        if operator == "-":
-            return left - right
-        if operator == "*" and not (left.coefficients and right.coefficients):
-            return left.constant * right if not left.coefficients else right.constant * left
-        if operator == "/" and not right.coefficients and right.constant:
-            return 1 / right.constant * left
-        power = right.constant
-        if operator == "^" and not right.coefficients and power.denominator == 1 and 0 <= power <= EXPONENT:
-            if not left.coefficients:
-                return Form(constant=number_power(left.constant, int(power)))
-            if power == 1:
-                return left
-        raise _Foreign
-
-    def _call(self, function: str, values: list[Value]) -> Value:
-        if function in ("max", "min") and values:
-            return self._extreme(values, 1 if function == "max" else -1)
-        if function == "dot" and all(isinstance(value, tuple) for value in values):
-            return sum((self._combine("*", a, b) for a, b in _paired(*values)), Form())
-        if len(values) == 1:
-            (value,) = values
-            forms = _entries(value)
-            if function in ("abs", "relu"):
-                found = tuple(self.largest((form, -form if function == "abs" else Form()), 1) for form in forms)
-                return found[0] if isinstance(value, Form) else found
-            if function in ("sum", "mean"):
-                return Fraction(1, len(forms) if function == "mean" else 1) * sum(forms, Form())
-            if function == "dim":
-                return Form(constant=Fraction(len(forms)))
-        raise _Foreign
-
-    def _extreme(self, values: list[Value], sign: int) -> Value:
-        """The largest entry of one vector; of several the largest entry by entry."""
-        if len(values) == 1:
-            return self.largest(_entries(values[0]), sign)
-        lengths = {len(value) for value in values if isinstance(value, tuple)}
-        if len(lengths) > 1:
-            raise _Foreign
-        length = lengths.pop() if lengths else None
-        columns = [value if isinstance(value, tuple) else (value,) * (length or 1) for value in values]
-        found = tuple(self.largest(forms, sign) for forms in zip(*columns, strict=True))
-        return found[0] if length is None else found
+        if isinstance(variable.kind, OneOf):
+            return [variable.name]
+        return [name for form in self.reader.values[variable.name].entries for name in form.coefficients]
 
     def unknowns(self) -> list[str]:
         """Every coordinate that a point must give, then the sizes that are not bound."""
@@ -179,11 +126,17 @@ class _Case:
 
     def links(self, chain: Chain) -> list[Link]:
         """Every comparison of a chain, coordinate by coordinate."""
-        values = [self.value(term) for term in chain.terms]
-        steps = list(zip(values, chain.comparisons, values[1:], strict=False))
-        if any(sign == "!=" and (isinstance(a, tuple) or isinstance(b, tuple)) for a, sign, b in steps):
-            raise _Foreign  # whether all entries differ, or one, is not said
-        return [(a, comparison, b) for left, comparison, right in steps for a, b in _paired(left, right)]
+        values = [_read(self.reader, term) for term in chain.terms]
+        found: list[Link] = []
+        for left, comparison, right in zip(values, chain.comparisons, values[1:], strict=False):
+            if comparison == "!=" and (left.shape or right.shape):
+                raise _Foreign  # an entry that differs is enough, which is no linear comparison
+            try:
+                pairs = arrays.broadcast(lambda a, b: (a, b), left, right).entries
+            except Undecided:
+                raise _Foreign from None
+            found += [(a, comparison, b) for a, b in pairs]
+        return found
 
     def assumed(self) -> list[Row]:
         """What the claim takes for granted: its assumptions, the domains, sizes of at least 1."""
@@ -208,21 +161,32 @@ class _Case:
         rows += [row for size in free for row in _rows(Form.of(size.name), ">=", Form(constant=Fraction(1)))]
         for size in free:
             if size.equation is not None:
-                rows += _rows(Form.of(size.name), "==", *_entries(self.value(size.equation)))
+                rows += _rows(Form.of(size.name), "==", _read(self.reader, size.equation).scalar)
         return rows
 
 
-def _entries(value: Value) -> tuple[Form, ...]:
-    return (value,) if isinstance(value, Form) else value
+def _read(reader: Reader, node: Node) -> Array:
+    """The forms of an expression; _Foreign where they are not linear, or not defined."""
+    try:
+        return reader.evaluate(node)
+    except (Undecided, ArithmeticError, IndexError):
+        raise _Foreign from None
 
 
-def _paired(left: Value, right: Value) -> list[tuple[Form, Form]]:
-    """Coordinate by coordinate; a scalar goes with every one."""
-    if isinstance(left, tuple) and isinstance(right, tuple):
-        if len(left) != len(right):
-            raise _Foreign
-        return list(zip(left, right, strict=True))
-    return [(a, b) for a in _entries(left) for b in _entries(right)]
+def _power(base: Form, exponent: Form | Fraction) -> Form:
+    exponent = Form.made(exponent)
+    power = exponent.constant
+    if exponent.coefficients or power.denominator > 1 or not 0 <= power <= EXPONENT:
+        raise NotLinear("a power")
+    if base.coefficients and power != 1:
+        raise NotLinear("a power of a variable")
+    return base if power == 1 else Form.made(number_power(base.constant, int(power)))
+
+
+def _over(top: Form, bottom: Form) -> Form:
+    if bottom.coefficients:
+        raise NotLinear("a division by a variable")
+    return top * (1 / bottom.constant)
 
 
 def _rows(left: Form, comparison: Comparison, right: Form) -> list[Row]:

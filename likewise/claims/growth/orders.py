@@ -310,7 +310,8 @@ def decide(claim: Claim) -> Finding | None:
     if not isinstance(relation, Bounded) or isinstance(relation.quantity, str):
         return None
     sizes = Sizes.of(claim)
-    questions = ask(magnitude(relation.quantity), magnitude(relation.bound), sizes)
+    quantity, bound = magnitude(relation.quantity, sizes.names), magnitude(relation.bound, sizes.names)
+    questions = ask(quantity, bound, sizes)
     judgement = judge(relation.order, questions)
     if judgement.holds:
         return Finding("holds", "proved", _reason(relation.order, questions), "order")

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+from likewise.claims import arrays
 from likewise.claims.language.limits import BITS, EXPONENT
-from likewise.claims.language.tree import Binary, Call, Name, Negative, Node, Number, Text
+from likewise.claims.language.tree import Node
+from likewise.claims.reader import Reader, Scalars
 from likewise.claims.verdict import Undecided
 from likewise.polynomial import Polynomial
 
@@ -60,6 +62,23 @@ class Magnitude:
 
     def scaled(self, factor: Fraction) -> "Magnitude":
         return Magnitude(tuple({key: factor * value for key, value in each.items()} for each in self.sums), self.exact)
+
+    def __add__(self, other: "Magnitude") -> "Magnitude":
+        return added(self, other)
+
+    def __neg__(self) -> "Magnitude":
+        return _single(self).scaled(Fraction(-1))
+
+    def __sub__(self, other: "Magnitude | int") -> "Magnitude":
+        return added(_single(self), -constant(other))
+
+    def __mul__(self, other: "Magnitude") -> "Magnitude":
+        return multiplied(self, other)
+
+
+def constant(value: Magnitude | Fraction | int) -> Magnitude:
+    """A number, which grows like 1 unless it is 0."""
+    return value if isinstance(value, Magnitude) else Magnitude(({(): Fraction(value)} if value else {},))
 
 
 def added(left: Magnitude, right: Magnitude) -> Magnitude:
@@ -119,49 +138,45 @@ def _inverse(base: Magnitude) -> Magnitude:
     return Magnitude(total.sums, base.exact and len(base.sums) == 1 and len(base.sums[0]) == 1)
 
 
-def magnitude(node: Node | Text) -> Magnitude:
+def magnitude(node: Node, sizes: Iterable[str]) -> Magnitude:
     """How an expression over sizes grows, or Undecided where that is not a matter of powers.
 
     >>> from likewise.claims.language.tree import Binary, Call, Name
-    >>> [*magnitude(Binary("*", Name("N"), Call("max", (Name("D"), Name("M"))))).sums[0]] == [
-    ...     (("D", 1), ("N", 1)), (("M", 1), ("N", 1))]
+    >>> product = Binary("*", Name("N"), Call("max", (Name("D"), Name("M"))))
+    >>> [*magnitude(product, "NDM").sums[0]] == [(("D", 1), ("N", 1)), (("M", 1), ("N", 1))]
     True
     """
-    match node:
-        case Number(value):
-            return Magnitude(({(): value} if value else {},))
-        case Name(name):
-            return Magnitude(({((name, Fraction(1)),): Fraction(1)},))
-        case Negative(operand):
-            return _negated(magnitude(operand))
-        case Binary("+", left, right):
-            return added(magnitude(left), magnitude(right))
-        case Binary("-", left, right):
-            return added(_single(magnitude(left)), _negated(magnitude(right)))
-        case Binary("*", left, right):
-            return multiplied(magnitude(left), magnitude(right))
-        case Binary("/", left, right):
-            return multiplied(magnitude(left), raised(magnitude(right), Fraction(-1)))
-        case Binary("^", base, exponent):
-            return raised(magnitude(base), _constant(exponent))
-        case Call("sqrt", (argument,)):
-            return raised(magnitude(argument), Fraction(1, 2))
-        case Call("max" | "min" as function, arguments) if arguments:
-            return _extreme(function, [magnitude(argument) for argument in arguments])
-        case Call("log", _):
-            raise Undecided("logarithms are not decided")
-        case Call(function, _):
-            raise Undecided(f"{function} has no order that is decided")
-    raise Undecided(f"the order of {node} is not decided")
+    named = {name: arrays.scalar(Magnitude(({((name, Fraction(1)),): Fraction(1)},))) for name in sizes}
+    try:
+        return constant(Reader(named, scalars=MAGNITUDES).evaluate(node).scalar)
+    except (ArithmeticError, IndexError) as reason:
+        raise Undecided(str(reason)) from None
 
 
-def _extreme(function: str, parts: list[Magnitude]) -> Magnitude:
+def _power(base: Magnitude, exponent: Magnitude | Fraction) -> Magnitude:
+    (found,) = _single(constant(exponent)).sums
+    if set(found) - {()}:
+        raise Undecided("an exponent that is not a number")
+    return raised(base, found.get((), Fraction(0)))
+
+
+def _largest(*parts: Magnitude) -> Magnitude:
+    """The maximum, which grows like the sum."""
+    total = _positive("max", parts)[0]
+    for part in parts[1:]:
+        total = added(total, part)
+    return Magnitude(total.sums, exact=len(parts) == 1 and total.exact)
+
+
+def _smallest(*parts: Magnitude) -> Magnitude:
+    sums = tuple(each for part in _positive("min", parts) for each in part.sums)
+    return Magnitude(sums, exact=len(parts) == 1 and parts[0].exact)
+
+
+def _positive(function: str, parts: tuple[Magnitude, ...]) -> tuple[Magnitude, ...]:
     if not all(part.positive for part in parts):
         raise Undecided(f"a difference inside {function}")
-    total = parts[0]
-    for part in parts[1:]:
-        total = added(total, part) if function == "max" else Magnitude((*total.sums, *part.sums))
-    return Magnitude(total.sums, exact=len(parts) == 1 and total.exact)
+    return parts
 
 
 def _single(part: Magnitude) -> Magnitude:
@@ -170,15 +185,14 @@ def _single(part: Magnitude) -> Magnitude:
     return part
 
 
-def _negated(part: Magnitude) -> Magnitude:
-    return _single(part).scaled(Fraction(-1))
-
-
-def _constant(node: Node) -> Fraction:
-    (found,) = _single(magnitude(node)).sums
-    if set(found) - {()}:
-        raise Undecided("an exponent that is not a number")
-    return found.get((), Fraction(0))
+MAGNITUDES = Scalars(
+    elementwise={"sqrt": lambda part: raised(part, Fraction(1, 2))},
+    maximum=_largest,
+    minimum=_smallest,
+    power=_power,
+    number=constant,
+    divide=lambda top, bottom: multiplied(top, raised(bottom, Fraction(-1))),
+)
 
 
 def _pairs(left: Magnitude, right: Magnitude) -> list[tuple[Sum, Sum]]:

@@ -9,12 +9,13 @@ from fractions import Fraction
 from math import isinf, isnan, prod
 from typing import Any
 
+from likewise.claims import arrays
 from likewise.claims.arithmetic.cited import Compared, number_text
-from likewise.claims.arithmetic.spans import Span, entries, evaluate, point
 from likewise.claims.language.claim import Between, Claim, Integers, OneOf, Reals, Runs
 from likewise.claims.language.expressions import rebuilt
 from likewise.claims.language.limits import ELEMENTS, SIZE
 from likewise.claims.language.tree import Join, Name, Node, Number, names
+from likewise.claims.reader import Reader
 from likewise.claims.registry import demonstrations
 from likewise.claims.sandbox.confinement import OFF, Code, printable, program_file, run_confined
 from likewise.claims.sandbox.inside import attempt, built
@@ -84,11 +85,13 @@ class Inputs:
         return value
 
     def _number(self, node: Node) -> dict[str, Any]:
-        value = evaluate(node, point({name: Fraction(size) for name, size in self.sizes.items()}))
-        numbers = [plain(exact) for span in entries(value) if (exact := span.exact) is not None]
-        if len(numbers) != len(entries(value)):
-            raise Undecided(f"{node} is no exact number")
-        return {"number": numbers[0]} if isinstance(value, Span) else {"numbers": numbers}
+        sizes = {name: arrays.scalar(Fraction(size)) for name, size in self.sizes.items()}
+        try:
+            value = Reader(sizes, self.sizes).evaluate(node)
+        except (Undecided, ArithmeticError, IndexError):
+            raise Undecided(f"{node} is no exact number") from None
+        numbers = list(map(plain, value.entries))
+        return {"numbers": numbers} if value.shape else {"number": numbers[0]}
 
     def text(self, arguments: tuple[Node, ...]) -> tuple[tuple[str, str], ...]:
         """Inputs by name, as a verdict records them."""
