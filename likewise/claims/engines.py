@@ -7,19 +7,18 @@ from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
 
-from likewise.claims import cells
+from likewise.claims import cells, shapes
 from likewise.claims.agreement import agreed
 from likewise.claims.algebra import entries, holes, identities, induction, intervals, residues, witnesses
 from likewise.claims.arithmetic import cited
 from likewise.claims.chance import gaussian
 from likewise.claims.growth import counts, everywhere, logic, orders
 from likewise.claims.growth.logic import impossible
-from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, HasShape, Reals, Runs
+from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, HasShape, Integers, Reals, Runs
 from likewise.claims.language.parser import nodes
 from likewise.claims.language.tree import Chain, Moment, Node, Probability, children, names
 from likewise.claims.registry import programs_of
 from likewise.claims.sandbox import confined
-from likewise.claims.shape import shapes
 from likewise.claims.spelling import spelled
 from likewise.claims.verdict import Finding, OutOfTime, Undecided
 
@@ -107,6 +106,10 @@ def _z3(module: str = "solving") -> ModuleType:
 
 def engines_for(claim: Claim) -> tuple[Engine, ...]:
     """The engines that may decide a claim of this kind."""
+    return tuple(engine for engine in _engines_for(claim) if ONLY.get(engine, _any)(claim))
+
+
+def _engines_for(claim: Claim) -> tuple[Engine, ...]:
     match claim.relation:
         case HasShape():
             return (shapes.decide,)
@@ -154,13 +157,27 @@ def _decided(claim: Claim, allow_code: bool, folder: str) -> Finding:
             return _drawn(asked) or shared  # the judge has no value there, but draws may tell
         return shared
 
+    if claim.source is None or of_numbers(claim):
+        return ask(claim)
     rounded = cells.used(claim)
-    alone = (
-        not claim.assumptions
-        and not programs_of(claim)
-        and all(names(node) <= rounded.keys() for node in nodes(claim.relation))
-    )
-    return cells.decide(claim, rounded, ask) if rounded and not alone else ask(claim)
+    return cells.decide(claim, rounded, ask) if rounded else ask(claim)
+
+
+def of_numbers(claim: Claim) -> bool:
+    """Whether a claim speaks of numbers alone: those it writes, and cited ones."""
+    cited_ = {name for name, _ in claim.source.cells} if claim.source else set()
+    names_ = set().union(*(names(node) for node in nodes(claim.relation)))
+    return not claim.assumptions and not programs_of(claim) and names_ <= cited_
+
+
+def of_whole_numbers(claim: Claim) -> bool:
+    """Whether every name is a size or a whole number."""
+    real = {each.name for each in claim.variables if not isinstance(each.kind, Integers)}
+    return not any(names(node) & real for node in nodes(claim.relation))
+
+
+def _any(claim: Claim) -> bool:
+    return True
 
 
 def _drawn(claim: Claim) -> Finding | None:
@@ -212,7 +229,8 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
             late = True
             reasons.append(f"over its budget of {claim.budget:g} s")
             break
-        asked = claim if engine is cited.decide else cells.with_numbers(stated if engine in AS_WRITTEN else claim)
+        asked = stated if engine in AS_WRITTEN else claim
+        asked = asked if engine is cited.decide or asked.source is None else cells.with_numbers(asked)
         try:
             found = engine(replace(asked, budget=left), **allowed)
         except Undecided as reason:
@@ -236,7 +254,7 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
         elif found.verdict == "inconclusive":
             reasons.append(found.detail)
             suggestions += found.suggestions
-        elif found.verdict == "holds" and impossible(asked):
+        elif found.verdict == "holds" and (asked.assumptions or asked.sizes) and impossible(asked):
             return Finding("inconclusive", "undecided", "nothing satisfies the assumptions", engine=found.engine)
         else:
             return found
@@ -249,7 +267,7 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
 
 PART = 0.3  # of the budget, for a step of a proof
 # Exact before approximate, proof before search, cheap before dear.
-PROOFS: tuple[Engine, ...] = (holes.decide, logic.decide, residues.decide, identities.decide, everywhere.decide)
+PROOFS: tuple[Engine, ...] = (residues.decide, identities.decide, holes.decide, logic.decide, everywhere.decide)
 SEARCHES: tuple[Engine, ...] = (
     inductive,
     as_vectors,
@@ -268,6 +286,7 @@ AS_WRITTEN: tuple[Engine, ...] = (
     residues.decide,
     bounding,
 )  # these read functions that `spelled` replaces
+ONLY: dict[Engine, Callable[[Claim], bool]] = {cited.decide: of_numbers, residues.decide: of_whole_numbers}
 MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, confined.decide)  # of the user, where it is allowed
 
 

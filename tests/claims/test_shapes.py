@@ -9,8 +9,7 @@ from likewise.claims import check
 from likewise.claims.language.claim import Bounded, Claim, HasShape
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tree import Node
-from likewise.claims.shape.shaped import shape_of
-from likewise.claims.shape.shapes import Misshapen, decide, with_dims
+from likewise.claims.shapes import Misshapen, decide, shape_of, with_dims
 from likewise.claims.verdict import Finding, Undecided
 
 FQ = "given: fq, fk in R^M; v in R^D"

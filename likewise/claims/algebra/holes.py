@@ -11,7 +11,7 @@ from random import Random
 
 from likewise.claims.algebra.coordinates import Coordinates
 from likewise.claims.algebra.domains import constant, one_sided
-from likewise.claims.algebra.points import drawn, levels, ordered, points, sizes
+from likewise.claims.algebra.points import levels, ordered, points, sizes
 from likewise.claims.algebra.questions import Question, question
 from likewise.claims.algebra.witnesses import Witness, admissible, array_text
 from likewise.claims.arrays import Array
@@ -70,7 +70,7 @@ def _candidates(asked: Question) -> Iterator[tuple[dict[str, int], dict[str, Arr
     draws, doubts = Random(0), one_sided(asked)
     for each in lengths:
         for _ in range(LINES):
-            values = {name.name: drawn(asked, name, each, draws) for name in asked.variables}
+            values = asked.drawn(each, draws)
             for _, node in doubts:
                 yield from ((each, found) for found in _roots(asked, node, values, each, draws))
 

@@ -14,7 +14,6 @@ from likewise.claims.algebra.elementary import substitute
 from likewise.claims.algebra.exponomials import Atom, Form, form, of_atom, of_key
 from likewise.claims.algebra.inequalities import inequalities, is_sum_of_squares
 from likewise.claims.algebra.invariants import Invariants, Vector, plus, times
-from likewise.claims.algebra.points import drawn
 from likewise.claims.algebra.questions import FLIPPED, ZERO, Question, question
 from likewise.claims.algebra.signs import (
     ANY,
@@ -92,7 +91,7 @@ def _broken(asked: Question) -> bool:
     for start in (0, 2):
         lengths, draws = dict(zip(asked.sizes, DIFFERENT[start:], strict=False)), Random(start)
         try:
-            values = {each.name: drawn(asked, each, lengths, draws) for each in asked.variables}
+            values = asked.drawn(lengths, draws)
             if violated(asked.complete(values, lengths), asked.chain) is not None:
                 return True
         except (Undecided, ArithmeticError, IndexError):
@@ -113,7 +112,7 @@ def _defined(asked: Question) -> bool:
     lengths, draws = dict(zip(asked.sizes, DIFFERENT, strict=False)), Random(0)
     for attempt in range(6):
         try:
-            values = {each.name: drawn(asked, each, lengths, draws) for each in asked.variables}
+            values = asked.drawn(lengths, draws)
             if attempt % 2:  # roots and logarithms
                 values = {each.name: values[each.name].map(abs) for each in asked.variables}
             at = asked.complete(values, lengths)
@@ -233,9 +232,12 @@ def _coordinates(at: Coordinates, each: Chain) -> list[Compared]:
 def _decided(asked: Question, wanted: Sequence[Compared], assumed: Sequence[Compared]) -> str | None:
     """normal form, or signs where a comparison needed them; None if some comparison is open."""
     values = _solutions([value for value, comparison in assumed if comparison == "=="])
+    left = [(substitute(value, values), comparison) for value, comparison in wanted] if values else wanted
+    if left and all(comparison in ("==", "<=", ">=") and value.is_zero() for value, comparison in left):
+        return METHODS[0]
     rest = [(substitute(value, values), comparison) for value, comparison in assumed]
     known = facts(asked, [*rest, *inequalities([value for value, _ in wanted])])
-    methods = [_settled(known, substitute(value, values), comparison) for value, comparison in wanted]
+    methods = [_settled(known, value, comparison) for value, comparison in left]
     return None if not methods or None in methods else max(filter(None, methods), key=METHODS.index)
 
 

@@ -15,7 +15,7 @@ from likewise.claims.algebra.coordinates import BALLS, Coordinates
 from likewise.claims.algebra.elementary import derivative, substitute
 from likewise.claims.algebra.exponomials import Form, form
 from likewise.claims.algebra.identities import proved, proved_at
-from likewise.claims.algebra.points import SIZES, drawn, ordered, sizes, within
+from likewise.claims.algebra.points import SIZES, ordered, sizes, within
 from likewise.claims.algebra.questions import Question, question
 from likewise.claims.algebra.witnesses import Witness, admissible, is_proved, refuted, violation
 from likewise.claims.arrays import Array
@@ -159,7 +159,7 @@ def unseparated(asked: Question) -> Finding | None:
         if tried == asked.claim.points:
             break
         lengths = draws.choice(every)
-        values = {each.name: drawn(asked, each, lengths, draws) for each in asked.variables}
+        values = asked.drawn(lengths, draws)
         seen = _seen(asked, values, lengths)
         if seen:
             return refuted(asked, shrunk(asked, values, lengths), is_proved)

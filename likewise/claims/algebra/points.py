@@ -4,16 +4,15 @@ Small sizes first; then small entries, few that are not 0, few that are negative
 largest: the first violation met is the one to show.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
 from math import prod
-from random import Random
 
 from likewise.claims.algebra.coordinates import Coordinates
 from likewise.claims.algebra.questions import Question
-from likewise.claims.arrays import Array, filled
+from likewise.claims.arrays import Array
 from likewise.claims.language.claim import Between, Integers, OneOf, Reals, Variable
 from likewise.claims.language.tree import Node, Number, children
 from likewise.claims.verdict import Undecided
@@ -188,20 +187,3 @@ def _fill(
         needed = frozenset() if value in fresh else fresh
         for entries in _fill(choices, place + 1, nonzero - (value != 0), negative - (value < 0), needed):
             yield (value, *entries)
-
-
-def drawn(question: Question, each: Variable, lengths: Mapping[str, int], draws: Random) -> Array:
-    """A random value of a variable."""
-    shape = tuple(Coordinates({}, lengths).whole(dim) for dim in question.dims(each))
-    return filled(shape, lambda _: _number(each, draws))
-
-
-def _number(each: Variable, draws: Random) -> Fraction:
-    match each.kind:
-        case Between(lowest, highest):
-            return lowest + (highest - lowest) * Fraction(draws.randint(0, 64), 64)
-        case OneOf(values):
-            return draws.choice(values)
-        case Integers(lowest, highest):
-            return Fraction(draws.randint(-9 if lowest is None else lowest, 9 if highest is None else highest))
-    return Fraction(draws.randint(-64, 64), 16)

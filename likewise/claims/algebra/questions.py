@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from random import Random
 
 from likewise.claims import arrays
 from likewise.claims.algebra.coordinates import Coordinates
@@ -89,6 +90,14 @@ class Question:
                 values[each.name] = named(each.name, shapes[each.name][0])
         return Invariants(values, shapes)
 
+    def drawn(self, lengths: Mapping[str, int], draws: Random) -> dict[str, Array]:
+        """A random value of every variable."""
+        at, values = Coordinates({}, lengths), {}
+        for each in self.variables:
+            shape = tuple(at.whole(dim) for dim in self.dims(each))
+            values[each.name] = arrays.filled(shape, lambda _, each=each: _random(each, draws))
+        return values
+
     def complete(self, values: Mapping[str, Array], lengths: Mapping[str, int]) -> Coordinates:
         """A point, with the names that were solved for; sizes are sizes again, also where equations gave them."""
         full: dict[str, Array] = {name: arrays.scalar(Fraction(value)) for name, value in lengths.items()}
@@ -100,6 +109,17 @@ class Question:
 
 def _symbol(each: Variable, place: tuple[int, ...], positive: frozenset[str]) -> Form:
     return variable(each.name, *(i + 1 for i in place), positive=each.name in positive)
+
+
+def _random(each: Variable, draws: Random) -> Fraction:
+    match each.kind:
+        case Between(lowest, highest):
+            return lowest + (highest - lowest) * Fraction(draws.randint(0, 64), 64)
+        case OneOf(values):
+            return draws.choice(values)
+        case Integers(lowest, highest):
+            return Fraction(draws.randint(-9 if lowest is None else lowest, 9 if highest is None else highest))
+    return Fraction(draws.randint(-64, 64), 16)
 
 
 def _lowest(each: Variable) -> Fraction | int:

@@ -14,7 +14,6 @@ claim is worth there:
     doubtful       that is so of an assumption already
 """
 
-from likewise.claims.judge.definitions import same_definitions
 from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, ball, rational
 from likewise.claims.judge.point import Point, Value, boxed
 from likewise.claims.judge.ruling import (
@@ -26,6 +25,7 @@ from likewise.claims.judge.ruling import (
     random_draws,
     ratio,
     rule,
+    same_definitions,
     satisfied,
 )
 

@@ -33,10 +33,10 @@ SIGNS = 10  # that are tried one by one
 
 
 class RandomPoint(Point):
-    """A point of a claim with random variables."""
+    """A point of a claim that may have random variables."""
 
-    def value(self, node: Node) -> Value:
-        """The value of an expression; E[...], Var[...] and P[...] are averaged."""
+    def averaged(self, node: Node) -> Value:
+        """E[...], Var[...] and P[...] over all draws, and derivatives."""
         match node:
             case Moment(kind, body):
                 return _moment(self, kind, body)
@@ -47,7 +47,7 @@ class RandomPoint(Point):
                 if reached & names(body):
                     raise Unclear("a derivative by a part of a law")
                 return derivative(self, body, by)
-        return super().value(node)
+        return super().averaged(node)
 
 
 def _parts(variable: Variable) -> set[str]:

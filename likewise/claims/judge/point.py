@@ -42,10 +42,12 @@ from likewise.claims.language.tree import (
     Indexed,
     Join,
     Matrix,
+    Moment,
     Name,
     Negative,
     Node,
     Number,
+    Probability,
     Text,
     Transpose,
 )
@@ -144,9 +146,15 @@ class Point:
             case Call("reshape" | "transpose" as function, (first, *rest)) if isinstance(first, Node):
                 numbers = [self.whole(part) for part in rest if isinstance(part, Node)]
                 return self.rearranged(function, self.value(first), numbers)
+            case Moment() | Probability() | Call("grad", _):
+                return self.averaged(node)
             case Call(function, arguments):
                 return self._call(function, [self.value(part) for part in arguments if not isinstance(part, Text)])
         raise Unclear(f"{node} is nothing the judge knows")
+
+    def averaged(self, node: Node) -> Value:
+        """Expectations, probabilities and derivatives, for which `RandomPoint` stands."""
+        raise Unclear(f"{node} is no value at one point")
 
     def whole(self, node: Node, most: int = LONGEST) -> int:
         """A whole number made of sizes."""

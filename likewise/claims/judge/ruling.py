@@ -1,4 +1,4 @@
-"""What a claim is worth at one point: its sets, its assumptions, its relation."""
+"""What a claim is worth at one point: its definitions, its sets, its assumptions, its relation."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,13 +11,49 @@ from flint import arb, ctx, fmpq
 from likewise.claims.judge.chance import RandomPoint, draws
 from likewise.claims.judge.numbers import Misfit, Outside, Turned, Unclear, Undefined, ball, rational, still
 from likewise.claims.judge.point import Point, boxed
-from likewise.claims.language.claim import Between, Bounded, Claim, Compares, HasShape, Integers, OneOf, Reals, Variable
-from likewise.claims.language.tree import names
+from likewise.claims.language.claim import (
+    Between,
+    Bounded,
+    Claim,
+    Compares,
+    Definition,
+    HasShape,
+    Integers,
+    OneOf,
+    Reals,
+    Variable,
+)
+from likewise.claims.language.expressions import QUANTITIES, rebuilt
+from likewise.claims.language.parser import over
+from likewise.claims.language.tree import Call, Name, Node, Text, names
 
 LONG = 5_000  # terms of a sum, where one point tells much
 LARGEST = 10**400  # value of a size that is no axis
 PRECISIONS = (64, 256, 1024)  # bits
 Ruling = Literal["true", "false", "undefined", "outside", "close", "unclear", "doubtful"]
+
+
+def same_definitions(claim: Claim) -> bool:
+    """Whether the claim, as the parser put its definitions in, is the claim that the judge reads."""
+    if not claim.raw:
+        return True
+    known = {each.name: each for each in claim.definitions}
+    mine = tuple(over(part, lambda node: _read(node, {}, known)) for part in claim.raw)
+    return mine == (claim.relation, *claim.assumptions, *(each.kind for each in claim.variables))
+
+
+def _read(node: Node, bound: dict[str, Node], known: dict[str, Definition]) -> Node:
+    if isinstance(node, Name):
+        if node.name in bound:
+            return bound[node.name]
+        return _read(known[node.name].body, {}, known) if node.name in known else node
+    if isinstance(node, Call) and node.function in known:
+        arguments = [_read(part, bound, known) for part in node.arguments if not isinstance(part, Text)]
+        definition = known[node.function]
+        return _read(definition.body, dict(zip(definition.parameters, arguments, strict=True)), known)
+    if isinstance(node, Call) and len(node.arguments) == 1 and node.function in QUANTITIES:
+        return node
+    return rebuilt(node, lambda part: _read(part, bound, known))
 
 
 def complete(claim: Claim, sizes: Mapping[str, int]) -> dict[str, int]:

@@ -15,29 +15,45 @@ from typing import Any
 
 from likewise.claims.language.claim import (
     Bernoulli,
+    Between,
     Bounded,
+    Cell,
     Claim,
     Compares,
     Counts,
     Definition,
+    Domain,
     Exponential,
     HasShape,
+    Integers,
+    Law,
     Normal,
+    OneOf,
     Rademacher,
     Reals,
     Relation,
     Runs,
     Size,
+    Source,
+    Tolerance,
     Uniform,
     Variable,
 )
-from likewise.claims.language.declarations import constant, relation, size, source, variables
-from likewise.claims.language.expressions import QUANTITIES, Definitions, chain, expression, items, program_name
+from likewise.claims.language.expressions import (
+    QUANTITIES,
+    Definitions,
+    chain,
+    comparison,
+    expression,
+    items,
+    program_name,
+)
 from likewise.claims.language.limits import SOURCE
-from likewise.claims.language.tokens import Line, Reader, Unbounded, Unparsed, tokens
+from likewise.claims.language.tokens import Line, Reader, Unbounded, Unparsed, decimals, number, tokens
 from likewise.claims.language.tree import (
     CONSTANTS,
     FUNCTIONS,
+    PRECEDENCE,
     RESERVED,
     Binary,
     Call,
@@ -66,6 +82,10 @@ CHOICES = {
 }
 FREE_TEXT = ("who", "noticed", "note", "revises")
 LONGEST_BUDGET = 600.0
+ORDERS = ("O", "Omega", "Theta")
+LAWS = ("N", "U", "Rademacher", "Exp", "Bernoulli")
+ONE_PARAMETER = {"Rademacher": Rademacher, "Exp": Exponential, "Bernoulli": Bernoulli}
+FLOW = re.compile(r'\s*([{}:,]|"[^"]*"|[^{}:,"]+)')
 
 
 def parse(text: str, *, id: str = "claim") -> Claim:
@@ -92,18 +112,18 @@ def lines(text: str) -> Iterator[Line]:
     """Logical lines: comments are dropped, an indented line goes on with the one before."""
     waiting: Line | None = None
     written = text.splitlines()
-    for number, line in enumerate(textwrap.dedent(text).splitlines(), start=1):
+    for place, line in enumerate(textwrap.dedent(text).splitlines(), start=1):
         line = COMMENT.sub("", line).rstrip()
         if not line:
             continue
-        column = len(written[number - 1]) - len(written[number - 1].lstrip()) + 1
+        column = len(written[place - 1]) - len(written[place - 1].lstrip()) + 1
         if line[0].isspace() and waiting:
-            pieces = (*waiting.pieces, (len(waiting.text) + 1, number, column))
+            pieces = (*waiting.pieces, (len(waiting.text) + 1, place, column))
             waiting = Line(f"{waiting.text} {line.strip()}", pieces)
             continue
         if waiting:
             yield waiting
-        waiting = Line(line.strip(), ((0, number, column),))
+        waiting = Line(line.strip(), ((0, place, column),))
     if waiting:
         yield waiting
 
@@ -159,7 +179,7 @@ class _Draft:
         elif name in FREE_TEXT:
             self.fields[name] = value
         elif name == "source":
-            self.fields[name] = source(value)
+            self.fields[name] = _source(value)
         else:
             self._read_tokens(name, line, start)
 
@@ -168,13 +188,13 @@ class _Draft:
             raise Unparsed(f"unknown field {name!r}", column=1, name=name, known=FIELDS)
         reader = Reader(line, start)
         if name == "given":
-            self.variables += [variable for group in _separated(reader, ";", variables) for variable in group]
+            self.variables += [variable for group in _separated(reader, ";", _variables) for variable in group]
         elif name == "assume":
             self.assumptions += _separated(reader, ";", chain)
         elif name == "sizes":
-            self.sizes += _separated(reader, ",", size)
+            self.sizes += _separated(reader, ",", _size)
         elif name == "assert":
-            self.relation = relation(reader, self._declared())
+            self.relation = _relation(reader, self._declared())
         elif name == "of":
             self.fields["program"] = program_name(reader)
         else:
@@ -279,9 +299,9 @@ def _separated(reader: Reader, sign: str, item: Callable[[Reader], Any]) -> list
 
 def _pair(reader: Reader) -> tuple[Fraction, Fraction]:
     reader.want("[")
-    lowest = constant(reader)
+    lowest = _signed(reader)
     reader.want(",")
-    highest = constant(reader)
+    highest = _signed(reader)
     reader.want("]")
     if lowest >= highest:
         raise Unparsed("bounded: the first number must be below the second")
@@ -289,7 +309,7 @@ def _pair(reader: Reader) -> tuple[Fraction, Fraction]:
 
 
 def _seconds(reader: Reader) -> float:
-    value = constant(reader)
+    value = _signed(reader)
     reader.skip("s")
     if not 0 < value <= LONGEST_BUDGET:
         raise Unparsed(f"a budget is above 0 and at most {LONGEST_BUDGET:.0f} s")
@@ -297,14 +317,14 @@ def _seconds(reader: Reader) -> float:
 
 
 def _level(reader: Reader) -> Fraction:
-    value = constant(reader)
+    value = _signed(reader)
     if not 0 < value < 1:
         raise Unparsed("alpha is between 0 and 1")
     return value
 
 
 def _whole(reader: Reader) -> int:
-    value = constant(reader)
+    value = _signed(reader)
     if value.denominator > 1 or value < 0:
         raise Unparsed("expected a whole number")
     return int(value)
@@ -326,6 +346,210 @@ NUMBERS: dict[str, Callable[[Reader], Any]] = {
     "bounded": _pair,
 }
 FIELDS = {"given", "assume", "sizes", "assert", "of", "source", *CHOICES, *FREE_TEXT, *NUMBERS}
+
+
+def _variables(reader: Reader) -> list[Variable]:
+    """`q, k in R^D`, `w ~ N(0, I(D))` or `x[b, d], W[h, q, d]`."""
+    if reader.after().text == "[":
+        found = [_tensor(reader)]
+        while reader.skip(","):
+            found.append(_tensor(reader))
+        return found
+    declared = [reader.name()]
+    while reader.skip(","):
+        declared.append(reader.name())
+    kind = _law(reader) if reader.skip("~") else _domain(reader)
+    layout = "row" if reader.skip("row") else "col" if reader.skip("col") else None
+    return [Variable(name, kind, layout) for name in declared]
+
+
+def _size(reader: Reader) -> Size:
+    """`N`, or `d = h*k`."""
+    name = reader.name()
+    return Size(name, expression(reader) if reader.skip("=") else None)
+
+
+def _relation(reader: Reader, declared: set[str]) -> Relation:
+    """What is asserted; a quantity's name that the claim declares itself is no quantity."""
+    if reader.at("run") and reader.after().text == "(":
+        return _run(reader)
+    quantity = next((name for name in QUANTITIES if reader.at(name) and name not in declared), None)
+    if quantity and (reader.after().text == "in" or reader.after().text in ("==", "!=", "<", "<=", ">", ">=")):
+        reader.take()
+        sign = comparison(reader)
+        if sign is None:
+            return _bounded(reader, quantity)
+        right, within = expression(reader), _tolerance(reader)
+        if within is not None and sign != "==":
+            raise Unparsed("within belongs to one ==")
+        return Counts(quantity, sign, right, within)
+    body = expression(reader)
+    if reader.at("in"):
+        return _bounded(reader, body)
+    if reader.skip("has"):
+        reader.want("shape")
+        reader.want("[")
+        return HasShape(body, items(reader, expression, "]"))
+    links, within = chain(reader, body), _tolerance(reader)
+    if within is not None and links.comparisons != ("==",):
+        raise Unparsed("within belongs to one ==")
+    return Compares(links, within)
+
+
+def _tolerance(reader: Reader) -> Tolerance | None:
+    """`within 0.01`, `within 1%`, or nothing."""
+    if not reader.skip("within"):
+        return None
+    value = _signed(reader)
+    if value < 0:
+        raise Unparsed("a tolerance below zero")
+    return Tolerance(value / 100, True) if reader.skip("%") else Tolerance(value, False)
+
+
+def _signed(reader: Reader) -> Fraction:
+    """A number or a fraction of two, with its sign."""
+    sign = -1 if reader.skip("-") else 1
+    if reader.next.kind != "number":
+        reader.refuse("a number")
+    value = sign * number(reader.take().text)
+    if not reader.skip("/"):
+        return value
+    if reader.next.kind != "number" or not number(reader.next.text):
+        reader.refuse("a number that is not 0")
+    return value / number(reader.take().text)
+
+
+def _source(text: str) -> Source:
+    """`{title: FaceNet, place: Table 6, cells: {a: 85.1, b: 76.3}}`: a flow map of text and numbers, no more."""
+    parts = FLOW.findall(text)
+    if "".join(parts).replace(" ", "") != text.replace(" ", ""):
+        raise Unparsed("a source is {title: ..., place: ..., cells: {name: number, ...}}")
+    content = _flow(parts)
+    cells = content.pop("cells", {})
+    title, place = content.pop("title", ""), content.pop("place", "")
+    if parts or content or not (isinstance(cells, dict) and isinstance(title, str) and isinstance(place, str)):
+        raise Unparsed("a source has title, place and cells, and nothing else")
+    return Source(title, place, tuple((name, _cell(name, value)) for name, value in cells.items()))
+
+
+def _flow(parts: list[str]) -> dict[str, "str | dict"]:
+    """The entries of one map; takes them off the front of the parts."""
+    found: dict[str, str | dict] = {}
+    _take(parts, "{")
+    while not found or parts[:1] == [","]:
+        if found:
+            parts.pop(0)
+        name = parts.pop(0).strip() if parts else ""
+        _take(parts, ":")
+        if not name.isidentifier() or name in found or len(found) > 50:
+            raise Unparsed(f"a source names each entry once; got {name!r}")
+        nested = parts[:1] == ["{"]
+        found[name] = _flow(parts) if nested else (parts.pop(0) if parts else "").strip().strip('"')
+    _take(parts, "}")
+    return found
+
+
+def _take(parts: list[str], sign: str) -> None:
+    if parts[:1] != [sign]:
+        raise Unparsed(f"a source needs {sign!r} here; got {parts[0] if parts else 'its end'!r}")
+    parts.pop(0)
+
+
+def _cell(name: str, text: "str | dict") -> Cell:
+    if not isinstance(text, str) or not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", text):
+        raise Unparsed(f"the cell {name} is no number: {text}")
+    value = number(text.lstrip("-"))
+    return Cell(-value if text.startswith("-") else value, decimals(text.lstrip("-")))
+
+
+def _tensor(reader: Reader) -> Variable:
+    name = reader.name()
+    reader.want("[")
+    return Variable(name, Reals(items(reader, expression, "]")))
+
+
+def _domain(reader: Reader) -> Domain:
+    reader.want("in")
+    if reader.skip("R"):
+        if not reader.skip("^"):
+            return Reals()
+        return Reals(items(reader, expression, ")") if reader.skip("(") else (expression(reader, PRECEDENCE["x"]),))
+    if reader.skip("Z"):
+        return Integers()
+    if reader.skip("{"):
+        return OneOf(items(reader, _signed, "}"))
+    if reader.skip("["):
+        lowest = _signed(reader)
+        reader.want(",")
+        highest = _signed(reader)
+        reader.want("]")
+        return Between(lowest, _ordered(lowest, highest))
+    if reader.next.kind != "number" and not reader.at("-"):
+        reader.refuse("a set")
+    lowest = _signed(reader)
+    reader.want("..")
+    highest = _signed(reader)
+    if lowest.denominator > 1 or highest.denominator > 1:
+        raise Unparsed("a range goes from one whole number to another")
+    return Integers(int(lowest), int(_ordered(lowest, highest)))
+
+
+def _ordered(lowest: Fraction, highest: Fraction) -> Fraction:
+    if lowest > highest:
+        raise Unparsed(f"an empty set, from {lowest} to {highest}")
+    return highest
+
+
+def _law(reader: Reader) -> Law:
+    column, name = reader.next.column, reader.name()
+    if name not in LAWS:
+        there = "N, U, Rademacher, Exp and Bernoulli"
+        raise Unparsed(f"unknown law {name}; there are {there}", column=column, name=name, known=LAWS)
+    reader.want("(")
+    first = expression(reader)
+    if name in ONE_PARAMETER:
+        reader.want(")")
+        return ONE_PARAMETER[name](first)
+    reader.want(",")
+    is_std = name == "N" and reader.at("std") and reader.after().text == "="
+    if is_std:
+        reader.take()
+        reader.take()
+    second = expression(reader)
+    reader.want(")")
+    return Normal(first, second, is_std) if name == "N" else Uniform(first, second)
+
+
+def _bounded(reader: Reader, quantity: "str | object") -> Bounded:
+    reader.skip("in")
+    if not reader.at(*ORDERS):
+        reader.refuse("O, Omega or Theta")
+    order = reader.take().text
+    reader.want("(")
+    bound = expression(reader)
+    reader.want(")")
+    return Bounded(quantity, order, bound)  # ty: ignore[invalid-argument-type]
+
+
+def _run(reader: Reader) -> Runs:
+    reader.take()
+    reader.want("(")
+    program = program_name(reader)
+    arguments = []
+    while reader.skip(","):
+        arguments.append(expression(reader))
+    reader.want(")")
+    if reader.skip("succeeds"):
+        return Runs(program, tuple(arguments), "succeeds")
+    if reader.skip("raises"):
+        return Runs(program, tuple(arguments), "raises", reader.take().text if reader.next.kind == "name" else None)
+    sign = comparison(reader)
+    if sign is None:
+        reader.refuse("succeeds, raises or a comparison")
+    right, within = expression(reader), _tolerance(reader)
+    if within is not None and sign != "==":
+        raise Unparsed("within belongs to one ==")
+    return Runs(program, tuple(arguments), sign, right=right, within=within)
 
 
 def _implied_sizes(claim: Claim) -> tuple[Size, ...]:

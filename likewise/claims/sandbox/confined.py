@@ -19,7 +19,7 @@ from likewise.claims.reader import Reader
 from likewise.claims.registry import demonstrations
 from likewise.claims.sandbox.confinement import OFF, Code, printable, program_file, run_confined
 from likewise.claims.sandbox.inside import attempt, built
-from likewise.claims.shape.shapes import distinct_sizes
+from likewise.claims.shapes import distinct_sizes
 from likewise.claims.verdict import Finding, Undecided
 
 OURS_TO_BLAME = ("OSError", "MemoryError", "ImportError", "can't allocate memory", "can't start new thread")

@@ -1,1 +1,0 @@
-"""Shapes of formulas, symbolic, under the conventions of rows and of columns."""
