@@ -7,6 +7,7 @@ polynomial that is 0 after the relations are applied. That is a proof. The conve
 Names are real. Every rewriting holds wherever both sides are defined; log(p) of a polynomial stands for log|p|.
 """
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -310,7 +311,9 @@ class Forms:
             return False
         degrees = value.top.degrees()
         return all(
-            not degrees[place] or atom.kind == "bound" or (atom.kind == "name" and atom.text in self.whole)
+            not degrees[place]
+            or atom.kind in ("bound", "floor", "ceil")
+            or (atom.kind == "name" and atom.text in self.whole)
             for place, atom in enumerate(self.atoms)
         )
 
@@ -585,7 +588,40 @@ class Forms:
             return self.constant(fixed.__floor__() if node.kind == "floor" else fixed.__ceil__())
         if self.is_whole(value):
             return value
+        if (found := self._whole_quotient(value, up=node.kind == "ceil")) is not None:
+            return found
         return self.opaque(node.kind, "", (value,))
+
+    def _whole_quotient(self, value: Ratio, *, up: bool) -> Ratio | None:
+        """floor(p/q) or ceil(p/q) of integers with q > 0, with the multiples of q in p taken out.
+
+        ceil(p/q) = floor((p + q - 1)/q). None if p and q are not known to be such.
+        """
+        scale = fmpz(1)
+        for poly in (value.top, value.bottom):
+            for each in poly.coeffs():
+                scale = scale.lcm(each.denominator)
+        top, bottom = value.top * int(scale), value.bottom * int(scale)
+        content = fmpz(0)
+        for poly in (top, bottom):
+            for each in poly.coeffs():
+                content = content.gcd(each.numerator)
+        top, bottom = top / int(content), bottom / int(content)
+        if not (self.is_whole(Ratio(top, ONE)) and self.is_whole(Ratio(bottom, ONE)) and self.is_positive(bottom)):
+            return None
+        top = top + bottom - 1 if up else top
+        lead, most = bottom.monoms()[0], int(bottom.leading_coefficient().numerator)
+        whole = ZERO
+        for exponents, coefficient in top.terms():
+            if all(mine >= its for mine, its in zip(exponents, lead, strict=True)):
+                rest = tuple(mine - its for mine, its in zip(exponents, lead, strict=True))
+                whole += self.term(int(coefficient.numerator) // most, rest)
+        top -= whole * bottom
+        if top == 0:
+            return Ratio(whole, ONE)
+        if top.is_constant() and bottom.is_constant():
+            return Ratio(whole + int(top.leading_coefficient().numerator) // most, ONE)
+        return self.add(Ratio(whole, ONE), self.opaque("floor", "", (self.ratio(top, bottom),)))
 
     def _call(self, node: Node) -> Ratio:
         name = node.text
@@ -597,6 +633,10 @@ class Forms:
             return self._remainder(*map(self.form, node.parts))
         if name in ("gcd", "lcm"):
             return self._common(node)
+        if name in ("E", "Var", "Cov") and len(node.parts) == 1 + (name == "Cov") and _random_names(node):
+            return self._moments(node)
+        if re.fullmatch(r"Pr?(_given_\d)?", name) and (events := _events(node)):
+            return self._probability(name, events)
         values = tuple(map(self.form, node.parts))
         if len(values) == 1 and name in SINGLE:
             return SINGLE[name](self, values[0])
@@ -609,6 +649,44 @@ class Forms:
         if name in ("norm", "det", "tr"):
             raise Unclear(f"{name} of what is no matrix")
         return self.opaque("call", name, values)
+
+    def _moments(self, node: Node) -> Ratio:
+        """E is linear; Var[u] = E[u^2] - E[u]^2; Cov[u, v] = E[uv] - E[u] E[v]. Capital letters are random."""
+        names = _random_names(node)
+        values = list(map(self.form, node.parts))
+        places = {
+            place for place, atom in enumerate(self.atoms) if atom.kind in ("name", "index") and atom.text in names
+        }
+        if node.text == "E":
+            return self._mean(values[0], places)
+        one, other = values[0], values[-1]
+        product = self.times(self._mean(one, places), self._mean(other, places))
+        return self.add(self._mean(self.times(one, other), places), self.negative(product))
+
+    def _mean(self, value: Ratio, random: set[int]) -> Ratio:
+        def moves(atom: int) -> bool:
+            mean = self.atoms[atom].kind == "call" and self.atoms[atom].text == "E"
+            return not mean and any(self._depends(atom, place) for place in random)
+
+        if any(degree and moves(atom) for atom, degree in enumerate(value.bottom.degrees())):
+            return self.opaque("call", "E", (value,))
+        found = self.constant(0)
+        for exponents, coefficient in value.top.terms():
+            inside = tuple(power if power and moves(atom) else 0 for atom, power in enumerate(exponents))
+            outside = tuple(power - moved for power, moved in zip(exponents, inside, strict=True))
+            mean = self.opaque("call", "E", (Ratio(self.term(1, inside), ONE),)) if any(inside) else self.constant(1)
+            found = self.add(found, self.times(mean, Ratio(self.term(coefficient, outside), ONE)))
+        return self.over(found, Ratio(value.bottom, ONE))
+
+    def _probability(self, name: str, events: list[str]) -> Ratio:
+        """P(A | B) = P(A, B)/P(B); the order of events does not matter."""
+
+        def joint(names: list[str]) -> Ratio:
+            inside = tuple(self.opaque("name", each) for each in sorted({*names}))
+            return self.opaque("call", "P", inside)
+
+        _, _, given = name.partition("_given_")
+        return self.over(joint(events), joint(events[-int(given) :])) if given else joint(events)
 
     def _logarithm(self, value: Ratio) -> Ratio:
         if self.base == "e":
@@ -788,6 +866,10 @@ class Forms:
     def _sum_over(self, node: Node) -> Ratio:
         index, body = _ordered(node).parts
         outside = self.constant(1)
+        inner = bare(body)
+        if node.kind == inner.kind == "sum_over":  # sum_i sum_j a_i b_j = sum_i a_i (sum_j b_j)
+            inside_of, free_of = _divided(inner.parts[1], inner.parts[0].text)
+            body = Node("product", (free_of, Node("sum_over", (inner.parts[0], inside_of))), joined=("",))
         if node.kind == "sum_over":
             body, free = _divided(body, index.text)
             outside = self.form(free)
@@ -927,6 +1009,24 @@ def _depth(node: Node) -> int:
     """How deeply sums and products over an index are nested."""
     inner = max(map(_depth, node.parts), default=0)
     return inner + (node.kind in ("sum", "prod", "sum_over", "prod_over"))
+
+
+def _random_names(node: Node) -> set[str]:
+    """Capital letters, which are random variables under E, Var and Cov."""
+    return {
+        part.text
+        for part in node.walk()
+        if part.kind in ("name", "index") and re.fullmatch(r"[A-HJ-Z](_\w+)?", part.text)
+    } - {"E"}
+
+
+def _events(node: Node) -> list[str]:
+    """The events A, B of P(A, B), P(A | B) or of P of an intersection; nothing if an argument is something else."""
+    parts = [bare(part) for part in node.parts]
+    while any(part.kind == "meet" for part in parts):
+        parts = [bare(each) for part in parts for each in (part.parts if part.kind == "meet" else (part,))]
+    names = [part.text for part in parts]
+    return names if all(part.kind == "name" and re.fullmatch(r"[A-Z](_\w+)?", part.text) for part in parts) else []
 
 
 def _divided(node: Node, index: str) -> tuple[Node, Node]:

@@ -13,7 +13,7 @@ from likewise.grading.given import name_of, substituted
 from likewise.grading.numbers import CONSTANTS, ORDERED, free_names
 from likewise.grading.orders import compare_orders
 from likewise.grading.outcomes import EQUAL, Outcome, World, all_of, depends, different, undecided
-from likewise.grading.parsing import bare, sizes_of
+from likewise.grading.parsing import LAWS, bare, sizes_of
 from likewise.grading.quantities import compare_quantities
 from likewise.grading.regions import compare_regions, interval_of, is_curved, solution_of
 from likewise.grading.showing import shown
@@ -49,7 +49,12 @@ def simplified(node: Node, world: World) -> Node:
         case "law_of":
             return node.parts[1]
         case "set":
-            return Node("set", tuple(simplified(part, world) for part in node.parts))
+            parts = [simplified(part, world) for part in node.parts]
+            signed = [any(each.kind == "pm" for each in part.walk()) for part in node.parts]  # {0, ±1}
+            flat = [
+                each for part, both in zip(parts, signed, strict=True) for each in (part.parts if both else (part,))
+            ]
+            return Node("set", tuple(flat))
         case "interval":
             return node
         case "union" | "meet" | "without":
@@ -74,9 +79,19 @@ def _head(node: Node) -> str:
         return node.text
     if node.kind == "vector" and all(map(name_of, node.parts)):
         return f"({', '.join(map(name_of, node.parts))})"
+    if _measured(node):
+        return shown(node)
     if node.kind == "index" or (node.kind == "call" and node.parts and all(name_of(part) for part in node.parts)):
         return f"{node.text}({', '.join(name_of(part) or '#' for part in node.parts)})"
     return ""
+
+
+def _measured(node: Node) -> bool:
+    """Whether a tree names a quantity of a figure: AB, |AB|, AB/CD."""
+    node = bare(node)
+    if node.kind == "product":
+        return {*node.joined} == {""} and all(re.fullmatch(r"[A-Z]", name_of(part)) for part in node.parts)
+    return node.kind in ("abs", "/") and all(map(_measured, node.parts))
 
 
 def _chained(node: Node, world: World) -> Node:
@@ -92,6 +107,7 @@ def _chained(node: Node, world: World) -> Node:
         point = simplified(node.parts[1], world)
         return Node("without", (Node("name", text="bb_R"), Node("set", (point,))), joined=(name_of(node.parts[0]),))
     if relations <= set(ORDERED):
+        node = _range_of_values(node)
         names = {part.text for part in node.walk() if part.kind == "name"} - CONSTANTS
         if len(names) == 1:
             try:
@@ -101,6 +117,18 @@ def _chained(node: Node, world: World) -> Node:
                 pass
         return Node("inequality", node.parts, joined=node.joined)
     raise Unread(f"the relation {node.joined[0]}")
+
+
+def _range_of_values(node: Node) -> Node:
+    """0 < f(x) < 1 with a name for the value f(x)."""
+    values = {
+        bare(part) for part in node.parts if bare(part).kind == "call" and re.fullmatch(r"[fghF]", bare(part).text)
+    }
+    if len(values) != 1:
+        return node
+    value = values.pop()
+    parts = [Node("name", text=f"{value.text}_value") if bare(part) == value else part for part in node.parts]
+    return Node("chain", tuple(parts), joined=node.joined)
 
 
 def _equated(node: Node, world: World) -> Node:
@@ -116,6 +144,8 @@ def _equated(node: Node, world: World) -> Node:
             sides = sides[:exact]
     left = bare(node.parts[0])
     name, parameters = left.text, [bare(part).text for part in left.parts] if left.kind == "call" else []
+    if _measured(left) and (len(sides) != 2 or free_names(sides[1]) - CONSTANTS):
+        head = ""  # AB = C may be an equation between matrices
     if head and name not in {each for part in sides[1:] for each in _all_names(part)}:
         sides = sides[1:]
         world.notes.append(f"the value of {head} was taken")
@@ -131,7 +161,7 @@ def _equated(node: Node, world: World) -> Node:
     if left.kind == "vector" and value.kind == "vector" and len(left.parts) == len(value.parts):  # (x, y) = (1, 2)
         pairs = sorted(zip(map(name_of, left.parts), value.parts, strict=True), key=lambda pair: pair[0])
         names = tuple(map(name_of, left.parts))  # their order is said
-        return Node("assigned", tuple(Node("defined", (each,), name) for name, each in pairs), joined=names)
+        return Node("assigned", tuple(Node("defined", (each,), name) for name, each in pairs), " ".join(names), names)
     return Node("defined", (value,), head, tuple(parameters)) if head else value
 
 
@@ -161,7 +191,7 @@ def _listed(node: Node, world: World) -> Node:
         if len(set(heads)) == len(heads) > 1:
             if node.text == "or":
                 raise Unread("one of several statements")
-            return Node("assigned", tuple(sorted(parts, key=lambda part: part.text)))
+            return Node("assigned", tuple(sorted(parts, key=lambda part: part.text)), text=" ".join(heads))
         if len(set(heads)) == 1:
             return Node("set", tuple(part.parts[0] for part in parts))
     if len(heads) == 1 and parts[0].kind == "defined":  # x = 1, 2
@@ -192,11 +222,12 @@ def _by_kind(one: Node, other: Node, world: World) -> Outcome:
     if kinds & {"equation", "system"}:
         if kinds == {"equation"}:
             return compare_equations(one, other, world)
-        return _sets(one, other, world) if kinds == {"system"} else undecided("an equation and something else")
+        return _sets(one, other, world) if kinds == {"system"} else _equation_and_value(one, other, world)
     if "einsum" in kinds or "law" in kinds or "order" in kinds:
         if "order" in kinds:
             return compare_orders(one, other, world)
-        if len(kinds) > 1:
+        one, other = (_as_law(node) if kinds == {"law", "call"} else node for node in (one, other))
+        if one.kind != other.kind:
             return undecided(f"a {one.kind} and a {other.kind}")
         return _laws(one, other, world)
     if "family" in kinds:
@@ -216,6 +247,16 @@ def _by_kind(one: Node, other: Node, world: World) -> Outcome:
         return compare_quantities(one, other, world)
     outcome = scalars(one, other, world)
     return (outcome.verdict == "different" and if_integers(one, other, world)) or outcome
+
+
+def _equation_and_value(one: Node, other: Node, world: World) -> Outcome:
+    """An equation whose left side is the other expression states a value for it: (AB)^-1 = B^-1 A^-1."""
+    equation, value = (one, other) if one.kind == "equation" else (other, one)
+    if equation.kind == "equation" and value.kind not in ("set", "vector", "interval", "union", "order"):
+        same = _by_kind(equation.parts[0], value, world)
+        if same.verdict == "equal":
+            return _by_kind(equation.parts[1], value, world)
+    return undecided("an equation and something else")
 
 
 def _defined(one: Node, other: Node, world: World) -> Outcome:
@@ -262,22 +303,38 @@ def _assigned(one: Node, other: Node, world: World) -> Outcome:
             [_by_kind(left.parts[0], right.parts[0], world) for left, right in zip(one.parts, other.parts, strict=True)]
         )
     values, rest = (one, other) if one.kind == "assigned" else (other, one)
-    if rest.kind == "vector" and len(rest.parts) == len(values.parts):
+    written = values.text.split()
+    if rest.kind in ("vector", "set") and len(rest.parts) == len(values.parts):
         by_name = {part.text: part.parts[0] for part in values.parts}
-        names = values.joined or tuple(by_name)
-        outcome = all_of(
-            [_by_kind(by_name[name], bare(each), world) for name, each in zip(names, rest.parts, strict=True)]
+        in_order, by_letter = (
+            all_of([_by_kind(by_name[name], bare(each), world) for name, each in zip(names, rest.parts, strict=True)])
+            for names in (written, sorted(written))
         )
-        if values.joined:
-            return outcome
-        if outcome.verdict != "equal":
-            return undecided("the order of the entries is not said")
-        return depends(f"if the entries are ({', '.join(names)})")
-    if rest.kind == "set" and len(rest.parts) == len(values.parts):  # x_1 = 1, x_2 = 2 beside 1, 2
+        if rest.kind == "vector" and values.joined:
+            return in_order
+        if in_order.verdict == "equal" and rest.text == "list":  # x = 3, y = -4 beside 3, -4
+            return EQUAL
+        if rest.kind == "vector":
+            if written == sorted(written) and _in_a_row(written):  # (x, y), (a, b, c): everybody's order
+                return in_order
+            outcome = by_letter if in_order.verdict != "equal" else in_order
+            if outcome.verdict != "equal":
+                return undecided("the order of the entries is not said")
+            return depends(f"if the entries are ({', '.join(written if outcome is in_order else sorted(written))})")
         unnamed = Node("set", tuple(part.parts[0] for part in values.parts))
-        if _sets(unnamed, rest, world).verdict == "equal":
+        if _sets(unnamed, rest, world).verdict == "equal":  # x_1 = 1, x_2 = 2 beside 2, 1
             return depends("if the names of the values do not matter")
     return undecided("values of several names, and something else")
+
+
+def _in_a_row(names: list[str]) -> bool:
+    """Whether names follow each other in the alphabet or in their numbers: x, y, z; x_1, x_2."""
+    if all(len(name) == 1 for name in names):
+        return [ord(name) - ord(names[0]) for name in names] == list(range(len(names)))
+    ends = [re.fullmatch(r"(\w)_(\d)", name) for name in names]
+    return all(ends) and [each.groups() for each in ends if each] == [
+        (names[0][0], str(place)) for place in range(int(names[0][-1]), int(names[0][-1]) + len(names))
+    ]
 
 
 def _as_sets(one: Node, other: Node, world: World) -> Outcome:
@@ -388,7 +445,7 @@ def _as_shape(one: Node, other: Node, world: World) -> Outcome | None:
     if len(sizes[0]) != len(sizes[1]):
         return different(f"shapes of {len(sizes[0])} and of {len(sizes[1])} sizes")
     outcome = all_of([_entry(left, right, world) for left, right in zip(*sizes, strict=True)])
-    if outcome.verdict == "equal" and not free_names(product):
+    if outcome.verdict == "equal" and not free_names(product) and not world.shape:
         return depends("if a shape is meant, not a product")
     return outcome
 
@@ -413,11 +470,17 @@ def _arrays(one: Node, other: Node, world: World) -> Outcome:
         ]
     )
     pairs = one.kind == other.kind == "vector" and len(one.parts) == 2 and one.text != other.text
-    return depends("if a pair is meant, not an interval") if pairs and outcome.verdict == "equal" else outcome
+    doubt = pairs and not world.shape and outcome.verdict == "equal"
+    return depends("if a pair is meant, not an interval") if doubt else outcome
 
 
 def _entry(one: Node, other: Node, world: World) -> Outcome:
     return _by_kind(simplified(one, world), simplified(other, world), world)
+
+
+def _as_law(node: Node) -> Node:
+    """U(0, 1) beside a law, as a law."""
+    return Node("law", node.parts, LAWS[node.text]) if node.kind == "call" and node.text in LAWS else node
 
 
 def _laws(one: Node, other: Node, world: World) -> Outcome:

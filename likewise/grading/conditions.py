@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from likewise.grading.algebra import Forms, Unclear
+from likewise.grading.balls import Point, Undefined, precise, surely_differ
 from likewise.grading.entries import expanded
 from likewise.grading.given import name_of, substituted
 from likewise.grading.matrices import LETTER, MatrixForms, inferred_types
@@ -18,18 +19,19 @@ from likewise.grading.numbers import (
     fraction_node,
     free_names,
     index_names,
+    points_of,
     proved,
 )
 from likewise.grading.outcomes import Outcome, World, depends, undecided
 from likewise.grading.parsing import bare
 from likewise.grading.rounding import nearness
 from likewise.grading.showing import shown
+from likewise.grading.sizes import counts_sizes, replaced, same_sizes
 from likewise.reading.expressions import Node, number
 
 MATRIX_LETTERS = {*"ABCPQWXY"}
 FACTORIZATIONS = ({"L", "U"}, {"Q", "R"})
 VECTOR_LETTERS = {*"xyzuvwhqkb"}
-SIZE_LETTERS = {*"dDnNmMhHrR"}
 
 
 def scalars(one: Node, other: Node, world: World) -> Outcome:
@@ -74,8 +76,10 @@ def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str]
         ):
             if scalars(one, other, world.with_log(base)).verdict == "equal":
                 return depends(f"if {said}")
-    for said, *folded in merged_names(one, other, world):
-        again = compare_matrices(*folded, types, world) if types else compare_numbers(*folded, world)
+    for said, left, right in same_sizes(one, other, world, sizes=not types and counts_sizes(one, other)):
+        if not types and not _may_agree(left, right, world):
+            continue
+        again = compare_matrices(left, right, types, world) if types else compare_numbers(left, right, world)
         if again.verdict == "equal":
             return depends(f"if {said}")
     if types:
@@ -89,10 +93,14 @@ def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str]
                 return depends(f"if {' and '.join(f'{name} > 0' for name in open_names)}")
             if len(open_names) == 1 and open_names[0] not in index_names((one, other)):
                 name = Node("name", text=open_names[0])
-                turned = [_replaced(node, {name: Node("neg", (name,))}) for node in (one, other)]
+                turned = [replaced(node, {name: Node("neg", (name,))}) for node in (one, other)]
                 if proved(*turned, supposed) and agree_somewhere(*turned, supposed):
                     return depends(f"if {open_names[0]} < 0")
-            if proved(one, other, world, unsigned=True) and not always_differ(one, other, world):
+            if (
+                _rooted(one, other)
+                and proved(one, other, world, unsigned=True)
+                and not always_differ(one, other, world)
+            ):
                 return depends("if nothing under an absolute value or an even root is negative")
         except Unclear:
             pass
@@ -106,6 +114,22 @@ def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str]
     return outcome
 
 
+def _rooted(one: Node, other: Node) -> bool:
+    """Whether an absolute value or a root is written, and no maximum, which is computed by one."""
+    kinds = {part.text if part.kind == "call" else part.kind for tree in (one, other) for part in tree.walk()}
+    return bool(kinds & {"abs", "sqrt", "root", "^"}) and not kinds & {"max", "min", "relu"}
+
+
+def _may_agree(one: Node, other: Node, world: World) -> bool:
+    """Whether no difference is seen at one point, the first at which both have a value."""
+    with precise():
+        for point in points_of(one, other, world)[:4]:
+            with contextlib.suppress(Undefined):
+                at = Point(point, base=world.conventions.log, seconds=min(0.1, world.left))
+                return not surely_differ(at.value(one), at.value(other))
+    return True
+
+
 def _spelled(one: Node, other: Node) -> "list[tuple[str, Node, Node]]":
     """Conditions on what a letter means, each with both trees under it: lg, j, C(n, k) and P(n, k)."""
     calls = {(part.text, len(part.parts)) for tree in (one, other) for part in tree.walk() if part.kind == "call"}
@@ -114,7 +138,7 @@ def _spelled(one: Node, other: Node) -> "list[tuple[str, Node, Node]]":
     if ("lg", 1) in calls:
         tries += [(f"lg is to base {base}", lambda node, base=base: _lg(node, base)) for base in ("10", "2", "e")]
     if "j" in names[0] ^ names[1] and "i" in names[0] ^ names[1]:
-        tries.append(("j is the imaginary unit", lambda node: _replaced(node, {Node("name", text="j"): IMAGINARY})))
+        tries.append(("j is the imaginary unit", lambda node: replaced(node, {Node("name", text="j"): IMAGINARY})))
     if calls & {("C", 2), ("P", 2)}:
         tries.append(("C and P count combinations and permutations", _counted))
     return [(said, put(one), put(other)) for said, put in tries]
@@ -159,11 +183,20 @@ def commutation(one: Node, other: Node, world: World, ratio: Fraction = Fraction
     letters |= {name for pair in FACTORIZATIONS if pair <= names for name in pair}
     if len(letters) < 2 or not letters & (MATRIX_LETTERS | {"L"}):
         return ""
+    orders = [
+        sorted(_order_of_letters(part, letters) for part in tree.walk() if part.kind == "product") for tree in trees
+    ]
+    if orders[0] == orders[1]:
+        return ""
     types = dict.fromkeys(sorted(letters), "matrix")
     scaled = Node("product", (fraction_node(abs(ratio)), other), joined=("",))
     if compare_matrices(one, scaled if ratio not in (1, -1) else other, types, world).verdict == "equal":
         return ""
     return f"if {' and '.join(types)} commute (nothing says whether they are numbers)"
+
+
+def _order_of_letters(product: Node, letters: set[str]) -> list[str]:
+    return [part.text for part in product.walk() if part.kind == "name" and part.text in letters]
 
 
 TURNED = "if vectors are rows on one side and columns on the other"
@@ -202,49 +235,3 @@ def _turned(one: Node, other: Node, types: dict[str, str], world: World) -> bool
             if forms.same(forms.form(rows_as_columns(left, vectors)), forms.form(right)):
                 return True
     return False
-
-
-def _symbols(node: Node) -> set[Node]:
-    """Free names, and sizes with a letter as index: d_k."""
-    found = {part for part in node.walk() if part.kind == "index" and part.text in SIZE_LETTERS}
-    found = {part for part in found if len(part.parts) == 1 and name_of(part.parts[0]) not in ("", "i", "i_", "j")}
-    inside = {name_of(part.parts[0]) for part in found}
-    return found | {Node("name", text=name) for name in free_names(node) - inside}
-
-
-def merged_names(one: Node, other: Node, world: World, *, sizes: bool = False) -> "list[tuple[str, Node, Node]]":
-    """Conditions that make names the same, each with both trees under it.
-
-    Names that differ in case (D = d), sizes that differ in their index (d_k = d_v), and, where `sizes`, a size that
-    only one side has and a size of the other (M = N).
-    """
-    symbols = [_symbols(node) for node in (one, other)]
-    only = [sorted(symbols[0] - symbols[1], key=shown), sorted(symbols[1] - symbols[0], key=shown)]
-    alike = [(left, right) for left in only[0] for right in only[1] if shown(left).lower() == shown(right).lower()]
-    tries = [alike] if alike else []
-    if len(only[0]) == len(only[1]) == 1 and _base(only[0][0]) == _base(only[1][0]) in SIZE_LETTERS:
-        tries.append([(only[0][0], only[1][0])])
-    if sizes:
-        for place in (0, 1):
-            tries += [[(mine, its)] for mine in only[place] for its in sorted(symbols[1 - place], key=shown)]
-    found = []
-    for pairs in tries:
-        if any({shown(left), shown(right)} <= world.given.declared for left, right in pairs):
-            continue
-        said = " and ".join(sorted(" = ".join(sorted(map(shown, pair))) for pair in pairs))
-        found.append((said, _replaced(one, dict(pairs)), _replaced(other, dict(pairs))))
-    return found
-
-
-def _base(node: Node) -> str:
-    return node.text.split("_")[0]
-
-
-def _replaced(node: Node, values: Mapping[Node, Node]) -> Node:
-    if node in values:
-        return values[node]
-    if node.kind in ("sum", "prod", "sum_over", "prod_over"):  # its index is another name
-        values = {old: new for old, new in values.items() if old != node.parts[0]}
-        rest = tuple(_replaced(part, values) for part in node.parts[1:])
-        return Node(node.kind, (node.parts[0], *rest), node.text, node.joined)
-    return Node(node.kind, tuple(_replaced(part, values) for part in node.parts), node.text, node.joined)

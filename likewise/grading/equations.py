@@ -19,6 +19,7 @@ from likewise.grading.numbers import (
     points_of,
     polynomial_at,
     positive_names,
+    same_but_for_order,
     seed_of,
     whole_names,
     witness_of,
@@ -97,6 +98,9 @@ def _crossing(gaps: list[Ratio], forms: Forms, names: list[str], chance: random.
 
 def _matrix_equations(trees: list[Node], types: dict[str, str], world: World) -> Outcome:
     """Equations between vectors or matrices: the same statement, or a law against one that does not hold."""
+    for place in (0, 1):
+        if all(same_but_for_order(trees[0].parts[n], trees[1].parts[n ^ place]) for n in (0, 1)):
+            return EQUAL
     forms = MatrixForms(Forms(positive_names(trees, world), whole_names(trees, world), seconds=world.left), types)
     sides = [[forms.form(part) for part in tree.parts] for tree in trees]
     laws = [forms.same(*each) for each in sides]

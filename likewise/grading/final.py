@@ -2,8 +2,10 @@ r"""The final answer in a text: \boxed, "answer:", a line ####, the last formula
 
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from likewise.grading.spelling import INTEGERS
+from likewise.grading.units import UNITS, unit_of
 from likewise.reading.latex import Unread
 
 LONGEST = 200_000  # characters of a whole answer; the end is what counts
@@ -14,6 +16,7 @@ SAID = re.compile(
     r"(?:final\s+answer|correct\s+answer|answer|ans|result|(?:correct|right)\s+(?:option|choice))\s*(?:\*\*)?\s*(?::|=|\bis\b|\bare\b|(?=\$|\\\(|\\\[))\s*(?:\*\*)?\s*:?",
     re.I,
 )
+OF_ANSWER = re.compile(r"\b(?:of|than|twice|half|double|minus|times|plus|from)\s+(?:the\s+|your\s+|this\s+)?$", re.I)
 HASHES = re.compile(r"^####\s*(.+)$", re.M)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<![\\$])\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)", re.S)
 DENIED = re.compile(r"\b(?:not|isn't|wrong|incorrect|never|unless|except|or rather|instead of|cannot|false)\b", re.I)
@@ -53,6 +56,27 @@ SUBJECT = re.compile(
     re.I,
 )
 EQUALS = re.compile(r"([A-Za-z])\s+(?:equals|is\s+equal\s+to)\s+")
+TAG = re.compile(r"<answer>(.*?)</answer>", re.S | re.I)
+THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.S | re.I)  # what comes before is reasoning
+CONNECTED = re.compile(r"[\s,;.*]*(?:(?:and|or)\b[\s,;.*]*)*")
+LABEL = re.compile(r"[A-Z][A-Za-z' -]{0,60}:?\s*")
+DEFINED = re.compile(r"[\s,;(]*\b(?:where|with)\s+\$?\s*([A-Za-z](?:_\w)?)\s*=\s*([^$=;]+?)\s*\$?\)?\s*\.?$")
+DESCRIBED = re.compile(
+    r"[\s,;(]*\b(?:where|with)\s+(?:\$[^$=<>]*\$|[A-Za-z])\s+(?:is|are|denotes?|stands?\s+for|being)"
+    r"\s+[a-z][a-z' ,-]*\)?\.?$"
+)
+ORDER = re.compile(r"(?:\\mathcal\s*\{?\s*O\s*\}?|\\(?:Theta|Omega)|O)\s*(?:\\left\s*)?\(")
+PREDICATE = re.compile(
+    r"((?:the|its|our|their)\s[^.;:=]{1,120}?)\s(?:is|are|equals)\s+(?:equal\s+to\s+|exactly\s+|simply\s+)?"
+    r"(\$[^$]+\$|-?\d[\d,./]*(?:\s*(?:\\?%|[A-Za-z]+))?)\s*\.?",
+    re.I,
+)
+NO_SUBJECT = re.compile(  # of these the value is not the answer
+    r"\d|\b(?:first|second|third|one|another|other|guess|candidate|option|possible|example|square|cube|root|half|twice|double"
+    r"|upper|lower|bound|negative|opposite|inverse|reciprocal|if|assum\w+|suppos\w+|times|plus|minus|per|percent|log\w*|naive"
+    r"|previous|original|initial|old|remaining|step|before|after|without|only|least|most)\b",
+    re.I,
+)
 HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*%[^\n]*$", re.S | re.M)
 PHANTOM = re.compile(r"\\[hv]?phantom\s*(?=\{)")
 BETWEEN = re.compile(r"(?:[\s$,;.&()\[\]{}*\\]|and|or|text|quad|qquad)*")
@@ -64,6 +88,7 @@ LIMITED = re.compile(
     r"|(?:root|square|cube|multiples?|power|logarithm|fraction|percent)\s+of|modulo|mod)\s*$",
     re.I,
 )
+UNIT_AFTER = re.compile(r"\s*\$?\s*([A-Za-z]{2,}(?:/[A-Za-z]+)?)\s*(?:[.,]|$)")
 UNIT = re.compile(r"\s*[A-Za-z%]+(?:[/-][A-Za-z]+)?\s*\.?")
 LOOSE = re.compile(r"(?<![\\$])\$([^$\n]+?)\$(?!\d)")
 PROSE = re.compile(r"[A-Za-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}")
@@ -76,6 +101,8 @@ class Final:
     text: str
     how: str
     others: tuple[str, ...] = ()
+    unit: str = ""  # a word after the box that is a unit
+    where: tuple[str, str] = ("", "")  # a name of the answer and the value that the text states for it
     sure: bool = True  # False where the text goes on, so that a difference may be ours
     listed: bool = False  # whether the boxes stand in a list: 1 and 2
     boxed: bool = False  # whether it and the others are boxes
@@ -91,17 +118,24 @@ def final_answer(text: str) -> Final:
     'x + 1'
     """
     text = _without_phantoms(HIDDEN.sub(" ", text[-LONGEST:])).strip()
+    text = THOUGHT.sub("", text).strip() or text
     if not text:
         raise Unread("an empty answer")
+    if tags := list(TAG.finditer(text)):
+        return _tagged(text, tags)
     if boxes := _boxes(text):
         return _boxed(text, boxes)
     if hashed := HASHES.findall(text):
         return Final(hashed[-1].strip(), "the line after ####")
     if said := list(SAID.finditer(text)):
+        if OF_ANSWER.search(text[max(said[-1].start() - 40, 0) : said[-1].start()]):
+            raise Unread("what is said is not of the answer itself")
         rest = text[said[-1].end() :]
         found = _after(rest, "after the word answer")
         if WITHDRAWN.search(rest, rest.find(found.text) + len(found.text)):
             raise Unread("the text after the answer may take it back")
+        return found
+    if found := _short(text) or _predicate(re.split(r"(?<=[.!?])\s+(?=[A-Z])|\n", text)[-1].strip()):
         return found
     text = _without_lead(text)
     if (only := FORMULA.match(text)) and _with_unit(only, text) != _content(only) and UNIT.fullmatch(text, only.end()):
@@ -123,6 +157,67 @@ def final_answer(text: str) -> Final:
     return Final(_with_unit(last, text), "the last formula", sure=alone)
 
 
+def _tagged(text: str, tags: "list[re.Match[str]]") -> Final:
+    """The answer between the last tags <answer>; other tags and boxes outside are other candidates."""
+    found = final_answer(tags[-1][1])
+    others = [final_answer(each[1]).text for each in tags[:-1]]
+    others += [box for box, _, _ in _boxes(TAG.sub(" ", text))]
+    others = [each for each in (*found.others, *others) if each != found.text]
+    return replace(found, how="the answer tag", others=tuple(dict.fromkeys(others)), boxed=True, listed=False)
+
+
+def _short(text: str) -> Final | None:
+    """An answer in a short line: formulas joined by and, a formula after a label or before a clause, a sentence."""
+    if len(text) > FORMULAS or "\n" in text:
+        return None
+    pattern = FORMULA if FORMULA.search(text) else LOOSE
+    formulas = list(pattern.finditer(text))
+    outside = pattern.sub(" ", text)
+    if len(formulas) > 1 and CONNECTED.fullmatch(outside) and re.search(r"[a-z,;]", outside):
+        joined = re.sub(r"\b(and|or)\b", r"\\text{ \1 }", pattern.sub(lambda each: f" {{}}{_content(each)} ", text))
+        return Final(joined.replace("{}", "").strip(" ."), "the whole text")
+    if len(text) > SHORT:
+        return None
+    if (
+        len(formulas) == 1
+        and LABEL.fullmatch(text[: formulas[0].start()])
+        and re.fullmatch(r"[\s.]*", text[formulas[0].end() :])
+    ):
+        before = text[: formulas[0].start()]
+        if before.rstrip().endswith(":") and not DENIED.search(before) and not LIMITED.search(before.rstrip(" :")):
+            return Final(_content(formulas[0]), "the formula after the label")
+    if formulas and (clause := DESCRIBED.search(text, formulas[0].end())) and not DENIED.search(clause[0]):
+        inner = text[: clause.start()]
+        if clause.start() == formulas[0].end() and not text[: formulas[0].start()].strip():
+            return Final(_content(formulas[0]), "the formula before an explanation")
+        return final_answer(inner) if inner.strip() else None
+    if INTEGERS.search(plain := text.replace("$", "").rstrip(".")):
+        return Final(plain, "the whole text")
+    orders = [each for each in formulas if ORDER.match(_content(each))]
+    if len(orders) == 1 and len(formulas) > 1 and orders[0] is formulas[0] and not re.search(r"[\d=]", outside):
+        between = text[: orders[0].start()]
+        if not DENIED.search(text) and not LIMITED.search(between):
+            return Final(_content(orders[0]), "the only order", sure=False)
+    order = (
+        len(formulas) == 1 and ORDER.match(_content(formulas[0])) and re.fullmatch(r"[A-Za-z\s,.:-]+", outside.strip())
+    )
+    if order and not DENIED.search(text) and not LIMITED.search(text[: formulas[0].start()]):
+        return Final(_content(formulas[0]), "the only formula")
+    if clause := DEFINED.search(text):
+        found = final_answer(text[: clause.start()])
+        return replace(found, where=(clause[1], clause[2]))
+    return _predicate(text)
+
+
+def _predicate(text: str) -> Final | None:
+    """The number or formula that a sentence such as "the number of ways is 17" gives."""
+    lead = LEAD.match(text)
+    found = PREDICATE.fullmatch(text, lead.end() if lead else 0)
+    if not found or NO_SUBJECT.search(found[1]) or DENIED.search(found[1]) or LIMITED.search(found[1]):
+        return None
+    return Final(found[2].strip("$ "), "the end of the sentence")
+
+
 def _boxed(text: str, boxes: list[tuple[str, int, int]]) -> Final:
     """The last box; boxes with other contents, and an answer after the last box, are other candidates."""
     taken, start, end = boxes[-1]
@@ -142,10 +237,12 @@ def _boxed(text: str, boxes: list[tuple[str, int, int]]) -> Final:
         raise Unread("the text after the box may take it back")
     how = f"the last of {len(boxes)} boxes" if len(boxes) > 1 else "the box"
     gaps = [text[one[2] : two[1]] for one, two in itertools.pairwise(boxes)]
+    unit = UNIT_AFTER.match(after)
     return Final(
         taken,
         how,
         tuple(dict.fromkeys(others)),
+        unit=unit[1] if unit and unit_of(unit[1]) and re.fullmatch(r"-?[\d.,]+", taken) else "",
         sure=not re.search(r"\$[^$]*\d|=|\d\.?\s*$", text[end:]),
         listed=not said and all(BETWEEN.fullmatch(gap) for gap in gaps),
         boxed=not said,
@@ -170,11 +267,14 @@ def _after(rest: str, how: str) -> Final:
     line = rest.strip().split("\n")[0].strip()
     if line.startswith(("$$", r"\[")):
         line = rest.strip()
-    formulas = list(FORMULA.finditer(line)) or list(LOOSE.finditer(line))
+    pattern = FORMULA if FORMULA.search(line) else LOOSE
+    formulas = list(pattern.finditer(line))
+    if found := _predicate(line):
+        return replace(found, how=how)
     if not formulas:
         cut = re.split(r"(?<=[^\d\s])\.\s|(?<=\d)\.\s+(?=[A-Z])", line)[0]
         return Final(cut.strip().rstrip(".").strip("* "), how)
-    outside = FORMULA.sub(" ", line)
+    outside = pattern.sub(" ", line)
     if len(formulas) > 1 and re.fullmatch(r"[\s,;.*]*(?:(?:and|or)[\s,;.*]*)*", outside):
         return Final(", ".join(_content(each) for each in formulas), how)
     if len(formulas) > 1:
@@ -188,8 +288,6 @@ def _after(rest: str, how: str) -> Final:
 
 def _with_unit(found: "re.Match[str]", text: str) -> str:
     """The formula, with the word after it if that is a unit or a factor."""
-    from likewise.grading.units import UNITS
-
     word = re.match(r"\s*([A-Za-zµμ%]+(?:[/-][A-Za-z]+)?)", text[found.end() :])
     content = _content(found)
     if word and (word[1] in UNITS or word[1].split("/")[0] in UNITS) and word[1] not in ("in", "h", "A", "a"):

@@ -4,18 +4,18 @@ import contextlib
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from likewise.checks import require, require_number
 from likewise.grading.comparing import compared
 from likewise.grading.conditions import rows_as_columns
-from likewise.grading.final import DENIED, final_answer
+from likewise.grading.final import DENIED, Final, final_answer
 from likewise.grading.given import conventions_of, given_of, renamed
 from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different, undecided
 from likewise.grading.parsing import VOWELS, readings
 from likewise.grading.showing import shown
-from likewise.grading.spelling import cleaned
+from likewise.grading.spelling import cleaned, spelled_number
 from likewise.grading.units import unit_of
 from likewise.reading.expressions import Node
 from likewise.reading.latex import Unread, tokens
@@ -26,7 +26,8 @@ VERDICTS = ("equal", "different", "depends", "undecided")
 EINSUM = re.compile(r"[\"'`\s]*([A-Za-z\s]*(?:,[A-Za-z\s]*)*)(?:->|\\to|\\rightarrow|→)([A-Za-z\s]*)[\"'`\s]*")
 Einsum = list[tuple[str, ...]]  # the names of the indices of each operand, and of the result
 CHOICE = re.compile(
-    r"\s*(?:\\text\s*\{)?\s*(?:option|choice|answer)?\s*[(\[]?([A-J])[)\]]?\s*\}?\s*(?:[.:)]\s*(.*))?", re.I | re.S
+    r"\s*(?:\\text\s*\{)?\s*(?:option|choice|answer)?\s*[(\[]?([A-J])[)\]]?\s*\}?\s*(?:[.:)]\s*(.*)|\s+is\s+(?:the\s+)?(?:correct|right|true)(?:\s+\w+)?\.?)?",
+    re.I | re.S,
 )
 UNITED = re.compile(r"\$?(-?\d[\d.,]*(?:\s*\\(?:times|cdot)\s*10\^\{?-?\d+\}?)?)\s*([A-Za-z][A-Za-z0-9 /*^]*)\$?")
 DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
@@ -64,6 +65,7 @@ SENTENCE = re.compile(
     re.I,
 )
 SIGMA = re.compile(r"(?:\\sigma|σ|(?<![A-Za-z\\])sigma)(?![A-Za-z])")
+SHAPE, LONGEST_SHAPE = re.compile(r"\bshape\b|\bSize\(", re.I), 300
 FILLER = re.compile(r"\b(?:the|an?|it|is|are|that)\b")
 
 
@@ -172,7 +174,17 @@ def _graded(answer: str, key: str, world: World, reasons: list[str], read: list[
             raise Unread(f"the {name}: {error}") from error
         if finals[-1].how != "the whole text":
             reasons.append(f"the {name} was taken from {finals[-1].how}")
+    for final, other in (finals, finals[::-1]):
+        if final.where[0]:
+            world = _defined(final, other, world)
+    if any(SHAPE.search(text[-LONGEST_SHAPE:]) for text in (answer, key)):
+        world = replace(world, shape=True)
     outcome = _pair(finals[0].text, finals[1].text, world, read)
+    for place, final in enumerate(finals):  # $\\boxed{125}$ miles
+        if outcome.verdict != "equal" and final.unit:
+            united = rf"{final.text} \text{{ {final.unit}}}"
+            if _pair(united, finals[1 - place].text, world, ["", ""]).verdict == "equal":
+                return EQUAL
     for place, final in enumerate(finals):  # other boxes that say something else
         if outcome.verdict != "equal" or not final.others:
             continue
@@ -197,8 +209,18 @@ def _graded(answer: str, key: str, world: World, reasons: list[str], read: list[
     return outcome
 
 
+def _defined(final: Final, other: Final, world: World) -> World:
+    """The comparison with a name that one text defines; the other must not use it."""
+    name, value = final.where
+    if name in world.given.declared or re.search(rf"(?<![A-Za-z\\]){re.escape(name)}(?![A-Za-z])", other.text):
+        raise Unread(f"a value for {name}, which the other side uses")
+    given = replace(world.given, values={**world.given.values, name: readings(value)[0]})
+    return replace(world, given=given)
+
+
 def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
     """Two final answers, as text: choices, einsums and words first, then formulas."""
+    one, other = (spelled_number(text) or text for text in (one, other))
     texts = [_plain(text) for text in (one, other)]
     read[:] = texts
     if texts[0] == texts[1] and texts[0]:
@@ -254,7 +276,7 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
             place = 0 if _united(texts[1]) is not None else 1
             if compared(trees[place][0], units[0].parts[0], world).verdict == "equal":
                 return depends(f"if the number is in {units[0].text}")
-        if (scaled := _scaled(texts)) and compared(scaled[0], scaled[1], world).verdict == "equal":
+        if (scaled := _scaled(texts)) and compared(scaled[0], scaled[1], world).verdict in ("equal", "depends"):
             return depends("if k, M and B stand for thousand, million and billion")
     if len({outcome.verdict for outcome in outcomes}) > 1:
         return undecided("it can be read in two ways, with different verdicts")
@@ -340,6 +362,8 @@ def _words(text: str) -> list[str]:
     if not re.fullmatch(r"[a-z][a-z' ,.\-]*", plain):
         return []
     words = re.findall(r"[a-z']+", plain)
+    if len(words) > 1 and unit_of(words[-1]) and len("".join(words[:-1])) < 4:  # MNK MACs
+        return []
     spelled = [word for word in words if len(word) >= 4 or word in SPOKEN]
     return [word for word in words if not FILLER.fullmatch(word)] if spelled else []
 
@@ -358,7 +382,7 @@ def _spoken(texts: list[str], words: list[list[str]], exact: bool) -> Outcome:
 
 def _einsum(text: str) -> Einsum | None:
     """An einsum with letters for indices, or with names between spaces as einops writes them; or nothing."""
-    text = re.sub(r"^\s*(?:\w+\.)?einsum\(\s*[\"']([^\"']*)[\"'].*\)\s*$", r"\1", text.strip().strip("$"))
+    text = re.sub(r"^\s*(?:\w+\.)?einsum\(\s*[\"']([^\"']*)[\"'].*\)\s*$", r"\1", text.strip().strip("$`"))
     match = EINSUM.fullmatch(text)
     if not match or not match[1].replace(",", "").strip():
         return None
@@ -373,6 +397,8 @@ def _einsums(one: Einsum, other: Einsum) -> Outcome:
         return EQUAL
     if sorted(map(len, one[:-1])) != sorted(map(len, other[:-1])) or len(one[-1]) != len(other[-1]):
         return different("operands or results of other ranks")
+    if one[:-1] == other[:-1]:
+        return different(f"the same operands with the results {''.join(one[-1])} and {''.join(other[-1])}")
     if len(one) == len(other) == 3 and _renamed([one[1], one[0], one[2]]) == _renamed(other):
         return depends("if the operands are given in the other order")
     return different(f"they are not the same up to the names of indices: {_renamed(one)} and {_renamed(other)}")

@@ -10,7 +10,7 @@ from flint import acb, arb, fmpq
 
 from likewise.grading.algebra import Forms, Unclear, rational
 from likewise.grading.balls import RANGE, Point, Undefined, precise, separation, surely_differ
-from likewise.grading.given import name_of
+from likewise.grading.given import name_of, renamed
 from likewise.grading.matrices import MatrixForms
 from likewise.grading.outcomes import EQUAL, Outcome, World, different, undecided
 from likewise.grading.parsing import bare
@@ -58,6 +58,8 @@ def positive_names(trees: Sequence[Node], world: World) -> set[str]:
     found = set(world.given.positive)
     for tree in trees:
         for node in tree.walk():
+            if node.kind in ("floor", "ceil") and bare(node.parts[0]).kind == "/":  # divided by a size
+                found |= counted_names(Node(node.kind, (Node("/", bare(node.parts[0]).parts[1:] * 2),)))
             rooted = node.kind == "call" and node.text in ("sqrt", "log", "ln", "lg", "log_base")
             rooted |= (
                 node.kind == "^" and (exponent := value_of(node.parts[1])) is not None and exponent.denominator % 2 == 0
@@ -75,12 +77,25 @@ def whole_names(trees: Sequence[Node], world: World) -> set[str]:
             parts: Sequence[Node] = ()
             if node.kind in ("!", "choose"):
                 parts = node.parts
+            elif node.kind in ("floor", "ceil"):
+                found |= counted_names(node)
             elif node.kind in ("sum", "prod"):
                 parts = node.parts[1:3]
             elif node.kind == "^" and bare(node.parts[0]).kind == "neg" and value_of(node.parts[0]) is not None:
                 parts = node.parts[1:]
             found |= {name for part in parts for name in free_names(part)}
     return found
+
+
+COUNTED = {*"bcdhijklmnprswBCDHKLMNPRSTW"}
+
+
+def counted_names(node: Node) -> set[str]:
+    """Sizes in a rounded quotient, such as n in floor(n/2): they are integers."""
+    if not any(part.kind == "/" for part in node.walk()):
+        return set()
+    names = free_names(node)
+    return names if all(name.split("_")[0] in COUNTED for name in names) else set()
 
 
 def always_differ(one: Node, other: Node, world: World) -> bool:
@@ -106,7 +121,7 @@ def proved(one: Node, other: Node, world: World, *, unsigned: bool = False) -> b
 def compare_numbers(one: Node, other: Node, world: World) -> Outcome:
     if infinity_of(one) or infinity_of(other):
         return EQUAL if infinity_of(one) == infinity_of(other) else different("one of them is infinite")
-    if one == other:
+    if one == other or same_but_for_order(one, other):
         return EQUAL
     reason = ""
     try:
@@ -122,6 +137,33 @@ def compare_numbers(one: Node, other: Node, world: World) -> Outcome:
     if not free_names(one) and not free_names(other) and _separated(one, other, world):
         return EQUAL
     return undecided(reason or "they agree at every point that was tried, and no proof was found")
+
+
+def same_but_for_order(one: Node, other: Node) -> bool:
+    """Whether two trees differ only in the order of their terms and in the names of indices of sums."""
+    return _same_bound(one) == _same_bound(other)
+
+
+def _terms(node: Node, sign: str) -> list[tuple[str, Node]]:
+    node = bare(node)
+    if node.kind in ("+", "-"):
+        turned = sign if node.kind == "+" else "-+"[sign == "-"]
+        return [*_terms(node.parts[0], sign), *_terms(node.parts[1], turned)]
+    return _terms(node.parts[0], "-+"[sign == "-"]) if node.kind == "neg" else [(sign, node)]
+
+
+def _same_bound(node: Node, depth: int = 0) -> Node:
+    """The tree with terms in one order, and with the same names for the indices of sums and products."""
+    node = bare(node)
+    if node.kind in ("+", "-", "neg"):
+        signed = sorted(((sign, _same_bound(each, depth)) for sign, each in _terms(node, "+")), key=repr)
+        return Node("terms", tuple(each for _, each in signed), "".join(sign for sign, _ in signed))
+    if node.kind in ("sum", "prod", "sum_over", "prod_over"):
+        index, *bounds, body = node.parts
+        name = f"index {depth}"
+        parts = [Node("name", text=name), *(_same_bound(each, depth) for each in bounds)]
+        return Node(node.kind, (*parts, _same_bound(renamed(body, {index.text: name}), depth + 1)), node.text)
+    return Node(node.kind, tuple(_same_bound(part, depth) for part in node.parts), node.text, node.joined)
 
 
 def _separated(one: Node, other: Node, world: World) -> bool:
@@ -291,6 +333,8 @@ def _number_shown(value: fmpq | arb | acb) -> str:
 
 def compare_matrices(one: Node, other: Node, types: dict[str, str], world: World) -> Outcome:
     reason = "no proof was found, and no matrices that tell them apart"
+    if same_but_for_order(one, other):
+        return EQUAL
     try:
         forms = MatrixForms(
             Forms(

@@ -11,15 +11,15 @@ from fractions import Fraction
 from math import log
 
 from likewise.grading.algebra import ATOMS, Forms, Ratio, Unclear, rational
-from likewise.grading.conditions import merged_names
 from likewise.grading.given import name_of, substituted
 from likewise.grading.numbers import seed_of
 from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different, undecided
 from likewise.grading.parsing import bare
+from likewise.grading.sizes import same_sizes
 from likewise.reading.expressions import Node
 
 Exponents = dict[tuple[str, str], Fraction]  # (size, one of LADDER) -> exponent
-LADDER = ("factorial", "exp", "power", "log")  # n^n, e^n, n, log n: each grows faster than all powers of the next
+LADDER = ("factorial", "exp", "power", "log", "loglog")  # n^n, e^n, n, log n, log log n, the fastest first
 
 
 def terms_of(node: Node, forms: Forms) -> list[Exponents]:
@@ -64,6 +64,8 @@ def _exponents(exponents: tuple[int, ...], forms: Forms) -> Exponents:
                 key = (_name(atom.inside[0], forms), "log")
             case "log" if atom.inside[0].top.is_constant():
                 continue
+            case "log" if name := _log_of(atom.inside[0], forms):
+                key = (name, "loglog")
             case "log" if name := _factorial_of(atom.inside[0], forms):  # log n! grows like n log n
                 for kind in ("power", "log"):
                     found[name, kind] = found.get((name, kind), Fraction(0)) + power
@@ -113,6 +115,14 @@ def _factorial_of(value: Ratio, forms: Forms) -> str:
     return ""
 
 
+def _log_of(value: Ratio, forms: Forms) -> str:
+    """The name n if the value is log n, or nothing."""
+    for place, atom in enumerate(forms.atoms):
+        if atom.kind == "log" and value.bottom == 1 and value.top == forms.term(1, _unit(place)):
+            return _name(atom.inside[0], forms)
+    return ""
+
+
 def _unit(place: int) -> tuple[int, ...]:
     return tuple(int(each == place) for each in range(ATOMS))
 
@@ -133,7 +143,7 @@ def compare(one: list[Exponents], other: list[Exponents], seed: str) -> tuple[bo
     chance = random.Random(seed)
     directions = [tuple(int(name == each) for each in names) for name in names]
     directions += [tuple(int(name != each) for each in names) for name in names]
-    if all(kind in ("power", "log") for _, kind in keys):
+    if all(kind in ("power", "log", "loglog") for _, kind in keys):
         directions += list(itertools.product((0, 1, 2, 3), repeat=len(names))) if len(names) <= 4 else []
         directions += [tuple(chance.randint(0, 9) for _ in names) for _ in range(200)]
     else:  # the rates of exponentials add up only for sizes of one speed
@@ -162,7 +172,7 @@ def _growth(terms: list[Exponents], speed: dict[str, int]) -> tuple[Fraction, ..
     for term in terms:
         rates = dict.fromkeys(LADDER, Fraction(0))
         for (name, kind), value in term.items():
-            rates[kind] += value * (speed[name] if kind != "log" else speed[name] > 0)
+            rates[kind] += value * (speed[name] if kind in LADDER[:3] else speed[name] > 0)
         found.append(tuple(rates.values()))
     return max(found)
 
@@ -235,7 +245,7 @@ def _growths(one: Node, other: Node, world: World, *, without_logs: bool = False
     outcome = _growth_outcome(trees, world)
     if outcome.verdict == "different":
         products = not any(part.kind in ("+", "-") for tree in trees for part in tree.walk())
-        for said, *folded in merged_names(trees[0], trees[1], world, sizes=products):
+        for said, *folded in same_sizes(trees[0], trees[1], world, sizes=products):
             if _growth_outcome(folded, world).verdict == "equal":
                 return depends(f"if {said}")
     if outcome.verdict == "different" and world.given.unread:
@@ -269,7 +279,9 @@ def _growth_outcome(trees: list[Node], world: World, *, without_logs: bool = Fal
             return EQUAL
         return undecided(str(error))
     if without_logs:
-        terms = [[{key: power for key, power in term.items() if key[1] != "log"} for term in each] for each in terms]
+        terms = [
+            [{key: power for key, power in term.items() if "log" not in key[1]} for term in each] for each in terms
+        ]
     found, direction = compare(terms[0], terms[1], seed_of(*trees))
     if found:
         return EQUAL

@@ -1,4 +1,4 @@
-"""The outcome of a comparison, and what a comparison knows: what is given, conventions, and its deadline."""
+"""The result of comparing two answers (Outcome), and what a comparison knows (World): facts, conventions, deadline."""
 
 import time
 from collections.abc import Sequence
@@ -41,6 +41,7 @@ class World:
     conventions: Conventions
     until: float
     notes: list[str] = field(default_factory=list)
+    shape: bool = False  # whether a text calls its answer a shape
 
     @property
     def left(self) -> float:

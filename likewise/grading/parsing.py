@@ -37,6 +37,9 @@ SMALL_WORDS = {
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
 BARS = {"|", "‖"}
 RATIO = re.compile(r"(?![A-J]\s*:)[^:={}|\\<>]*[\w)][^:={}|\\<>]*(?::[^:={}|\\<>]*[\w)][^:={}|\\<>]*){1,3}")
+NAMED_RATIO = re.compile(
+    r"(?:\|?[A-Z]+\|?|[A-Za-z]_\{?\w+\}?)\s*:\s*(?:\|?[A-Z]+\|?|[A-Za-z]_\{?\w+\}?)\s*=\s*([^=A-Za-z]+(?:\\[^=]*)?)"
+)
 COUNTED = re.compile(r"[kMGTP]?(?:FLOPs?|MACs?)")
 VECTORS = {*"xyzuvwqk"}
 ROUND = {"⌊": ("⌋", "floor"), "⌈": ("⌉", "ceil")}
@@ -48,6 +51,8 @@ def readings(text: str, applied: frozenset[str] = frozenset()) -> list[Node]:
     applied: names that are functions wherever a parenthesis follows, such as sigma.
     """
     text = cleaned(text)
+    if named := NAMED_RATIO.fullmatch(text):  # V_1 : V_2 = 11 : 21
+        text = named[1]
     if RATIO.fullmatch(text):
         if re.search(r":\s*0|^\s*0", text):
             raise Unread("a time of day, or a ratio with 0")
@@ -154,10 +159,24 @@ class Parser:
 
     def answer(self) -> Node:
         """The whole answer: a list of statements, or one."""
+        if (groups := self.groups()) is not None:
+            return Node("list", groups, "or")
         cut, separators = self.cut()
         parts = [self.inner(each).statement() for each in cut]
         text = "or" if separators == {"or"} else ""
         return parts[0] if len(parts) == 1 else Node("list", tuple(parts), text)
+
+    def groups(self) -> tuple[Node, ...] | None:
+        """Several assignments with semicolons between them, such as p = 5, q = 2; p = 7, q = 2; or nothing."""
+        places = [place for place, token in enumerate(self.found) if token.kind == "sign" and token.text == ";"]
+        if not places or not any(token.text == "," for token in self.found):
+            return None
+        ends = zip([-1, *places], [*places, len(self.found)], strict=True)
+        groups = [self.found[start + 1 : end] for start, end in ends]
+        relations = [sum(token.kind == "relation" and token.text == "==" for token in group) for group in groups]
+        if min(relations) < 2 or len({*relations}) > 1:
+            return None
+        return tuple(self.inner(group).answer() for group in groups)
 
     def cut(self) -> tuple[list[list[Token]], set[str]]:
         """Statements between commas, semicolons, rows and the words or, and; and which of these there are."""
@@ -209,6 +228,11 @@ class Parser:
             return Node("law_of", (self.part(sides[0]), self.law(sides[1])))
         if "sim" in relations:
             raise Unread("the relation ~")
+        if {*relations} == {"=="} and sides[-1]:  # 1 + 2 + ... + n = n(n + 1)/2
+            sides = [side for side in sides[:-1] if not any(token.kind == "dots" for token in side)] + sides[-1:]
+            relations = relations[: len(sides) - 1]
+            if not relations:
+                return self.part(sides[0])
         return Node("chain", tuple(map(self.part, sides)), joined=tuple(relations))
 
     def mapped(self, sides: list[list[Token]], relations: list[str]) -> Node:
@@ -310,7 +334,9 @@ class Parser:
                 mixed = factors[-1].kind == "number" and factors[-1].text.isdigit() and token.text == "frac"
                 factors.append(self.factor())
                 signs.append("")
-                if mixed and len(factors) == 2 and _proper(factors[-1]):
+                if mixed and len(factors) == 2 and factors[1].kind == "%" and _proper(factors[1].parts[0]):  # 33 1/3 %
+                    factors, signs = [Node("%", (Node("+", (factors[0], factors[1].parts[0])),))], []
+                elif mixed and len(factors) == 2 and _proper(factors[-1]):
                     factors, signs = [Node("+", tuple(factors))], []
             elif token.kind == "macro" and token.text == "pmod":
                 raise Unread("a remainder")
@@ -358,6 +384,8 @@ class Parser:
             else:
                 break
         text = " ".join(words)
+        if words and (words[0] in FUNCTIONS or self.at("(", "[")):
+            text = ""
         if not re.fullmatch(r"[A-Za-zµμ][A-Za-zµμ0-9 /*^.\-]{0,40}", text) or (known and unit_of(text) is None):
             self.place = start
             return None
@@ -380,6 +408,9 @@ class Parser:
                 if self.at("!"):
                     raise Unread("a double factorial")
                 node = Node("!", (node,))
+            elif self.at("_") and node.kind == "number":
+                self.take()
+                node = _in_base(node.text, "".join(each.text for each in self.script()))
             elif self.at("%"):
                 self.take()
                 node = Node("%", (node,))
@@ -526,6 +557,9 @@ class Parser:
             return Node("vector", tuple(map(self.part, parts)), brackets)
         if brackets not in ("()", "[]"):
             raise Unread("brackets that do not match")
+        if self.at("_") and [each.text for each in self.found[self.place + 1 : self.place + 2]] == ["+"]:  # [x]_+
+            self.place += 2
+            return Node("call", (self.part(inside),), "relu")
         return Node("group", (self.part(inside),))
 
     def braced(self, inside: list[Token], parts: list[list[Token]]) -> Node:
@@ -550,7 +584,7 @@ class Parser:
             return Node("name", text=f"bb_{name}")
         if name in ORDERS and (self.at("(") or token.style == "cal") and (name != "o" or self.at("(")):
             return self.order(ORDERS[name])
-        if name in LAWS and (token.style in ("cal", "word") or name == "N") and self.at("(") and self.several():
+        if name in LAWS and (token.style in ("cal", "word") or name == "N") and self.at("(", "[") and self.several():
             return Node("law", tuple(map(self.part, _commas(self.enclosed()[1]))), LAWS[name])
         if name in ("Poisson", "Poi", "Bernoulli", "Bern", "Exp", "Exponential", "Geometric", "Geom") and self.at("("):
             return Node("law", (self.part(self.enclosed()[1]),), LAWS[name])
@@ -738,6 +772,14 @@ class Parser:
         return Node("matrix", rows)
 
 
+def _in_base(digits: str, base: str) -> Node:
+    """The value of 1011_2."""
+    try:
+        return number(str(int(digits, int(base))))
+    except ValueError:
+        raise Unread("a number with an index that is no base") from None
+
+
 def _step(token: Token) -> int:
     """How a token changes the depth of brackets."""
     if token.kind != "sign":
@@ -746,8 +788,8 @@ def _step(token: Token) -> int:
 
 
 def _or_spelled(parts: list[list[Token]], separators: set[str]) -> list[list[Token]]:
-    """Parts cut again at the letters o, r or a, n, d with spaces around: x = 1 or x = 2."""
-    made = []
+    """Parts cut again at the letters o, r or a, n, d with spaces around: x = 1 or x = 2; 1, 2, and 3."""
+    made: list[list[Token]] = []
     for part in parts:
         start = place = 0
         while place < len(part):
@@ -758,9 +800,10 @@ def _or_spelled(parts: list[list[Token]], separators: set[str]) -> list[list[Tok
                     and run[0].spaced
                     and not any(each.spaced for each in run[1:])
                     and place + len(word) < len(part)
-                    and place > start
+                    and (place > start or (made and not place))
                 ):
-                    made.append(part[start:place])
+                    if place > start:
+                        made.append(part[start:place])
                     separators.add(word)
                     start = place = place + len(word)
                     break

@@ -1,5 +1,6 @@
 """Numbers with units."""
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -8,6 +9,13 @@ from likewise.grading.numbers import fraction_node
 from likewise.grading.outcomes import Outcome, World, depends, different, undecided
 from likewise.grading.units import BINARY, TEMPERATURES, VAGUE, unit_of
 from likewise.reading.expressions import Node, number
+
+COUNTED = re.compile(r"(?:[a-z]+ ){0,2}(?:[a-z]+[a-hj-rtv-z]s|people|children|men|women)")  # 17 ways
+NO_COUNT = re.compile(  # words that change the number
+    r"\b(?:per|each|every|more|less|fewer|or|and|of|not|times|plus|minus|squares?|squared|cubes|cubed|pairs|halves|parts"
+    r"|dozens|scores|couples|hundreds|thousands|millions|billions|\w+(?:th|rd|nd)s|quarters|is|as|was|less|digits|bits|exactly"
+    r"|ones|tens|points|decimals|places|multiples|powers|factorials|percents?|ratios|degrees|units)\b"
+)
 
 
 def compare_quantities(one: Node, other: Node, world: World) -> Outcome:
@@ -22,6 +30,9 @@ def compare_quantities(one: Node, other: Node, world: World) -> Outcome:
     if units[0] is None or units[1] is None:
         named = texts[0] or texts[1]
         outcome = scalars(*values, world)
+        if outcome.verdict == "equal" and COUNTED.fullmatch(named) and not NO_COUNT.search(named):
+            world.notes.append(f"the number counts {named}")
+            return outcome
         return depends(f"if the number counts {named}") if outcome.verdict == "equal" else outcome
     (factor, kind), (other_factor, other_kind) = units[0], units[1]
     if texts[0] != texts[1] and {kind, other_kind} <= {((name, 1),) for name in TEMPERATURES}:
@@ -41,6 +52,8 @@ def compare_quantities(one: Node, other: Node, world: World) -> Outcome:
                 return depends("if prefixes of bytes are powers of 1024")
         return outcome
     if not texts[0] or not texts[1]:
+        if {name for name, _ in kind or other_kind} == {"unit"}:  # 12 square units
+            return scalars(*values, world)
         outcome = scalars(*values, world)
         named = texts[0] or texts[1]
         if outcome.verdict == "different" and {name for name, _ in kind or other_kind} & {"mac", "flop"}:

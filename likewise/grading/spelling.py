@@ -19,7 +19,7 @@ INTEGERS = re.compile(  # at the end: k is an integer; any integer k; k \in \mat
     r"(?:integers?\s+([kmnlj])|(?<![A-Za-z\\])([kmnlj])\s*(?:\\text\s*\{\s*)?is\s+any?\s+integer"
     r"|(?<![A-Za-z\\])([kmnlj])\s*(?:\\in|∈|in)\s*(?:\\mathbb\s*\{?\s*Z\s*\}?|ℤ|Z))[\s})]*$"
 )
-JOINING = re.compile(r"(?:\\q?quad|\\[ ,;]|\\text\s*\{|[(,;]|\b(?:where|for|with|any|all|every|each))\s*$")
+JOINING = re.compile(r"(?:\\q?quad|\\[ ,;]|\\text\s*\{|[(,;]|\b(?:where|for|with|any|some|all|every|each))\s*$")
 CONGRUENT = re.compile(
     r"((?:≡|\\equiv)[^\\]*?)\s*\(?\s*(?:\\[bp]?mod|\\text\s*\{\s*mod\s*\}|\\operatorname\{mod\}|\bmod)(?![A-Za-z{])"
     r"\s*([A-Za-z\d]+)\s*\)?$"
@@ -27,12 +27,23 @@ CONGRUENT = re.compile(
 CHOOSE = re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}|^([^{}\\]+)\\choose(?![A-Za-z])([^{}\\]+)$")
 GROUPED = re.compile(r"(?<![\w.,\\])\d{1,3}(?:(?: |\\,|\\;|\u2009|\u202f|\u00a0|~)\d{3})+(?![\w.,]\d|\d)")  # 1 000 000
 UPRIGHT = re.compile(r"\\mathrm\s*\{((?:[^{}]|\{[^{}]*\})*\\,(?:[^{}]|\{[^{}]*\})*)\}")  # m\,s^{-2}
+DOUBLED = re.compile(  # \\frac, escaped twice; a new row before a command keeps a space
+    r"\\\\(?=(?:[dt]?frac|sqrt|left|right|pi|cdot|times|text|boxed|mathrm|mathbb|infty|[lg]eq?|pm|cup|in)(?![A-Za-z]))(?!.*\\begin)",
+    re.S,
+)
+UPRIGHT_WORD = r"\\(?:text|mathrm)\s*\{\s*([A-Za-z ]+(?:\^\d)?)\s*\}(\^\d)?"
+UNIT_QUOTIENT = re.compile(rf"\\frac\s*\{{\s*{UPRIGHT_WORD}\s*\}}\s*\{{\s*{UPRIGHT_WORD}\s*\}}")
 ENDS = r"(\s*[^\[\](){}]+,[^\[\](){}]+)"  # of an interval with outward brackets
 TYPED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(?<=[\w)}\]])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]{2,}|[⁰¹⁴⁵⁶⁷⁸⁹ⁿ]"), lambda m: _raised(m[0])),
     (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\[dt]?binom\s*([A-Za-z\d])\s*([A-Za-z\d])"), r"\\binom{\1}{\2}"),
     (CHOOSE, lambda m: rf"{{\binom{{{m[1] or m[3]}}}{{{m[2] or m[4]}}}}}"),
+    (DOUBLED, r"\\"),
+    (re.compile(r"\\(q?quad)(?=[A-Za-z])"), r"\\\1 "),
+    (re.compile(r"\\text(?:normal|rm|up|it|sf|tt|md|sl)(?![A-Za-z])"), r"\\text"),
+    (re.compile(r"(?<=\d)\s+x\s+(?=\d)"), r"\\times "),
+    (UNIT_QUOTIENT, lambda m: _quotient_of_units(f"{m[1]}{m[2] or ''}/{m[3]}{m[4] or ''}", m[0])),
     (re.compile(r"(?:^|\{\})[_^]\{?(\w+)\}?\s*C_\{?(\w+)\}?"), r"\\binom{\1}{\2}"),
     (re.compile(r"(?<![\w.])(\d+)\.(\d*)\((\d+)\)"), lambda m: _bracketed(*m.groups())),
     (re.compile(r"(?<=\d)\\dot\s*\{?(\d)\}?$|(?<=\d\.)\\dot\s*\{?(\d)\}?$"), r"\\overline{\1\2}"),
@@ -47,6 +58,7 @@ TYPED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(rf"^\]{ENDS}\]$"), r"(\1]"),
     (re.compile(rf"^\[{ENDS}\[$"), r"[\1)"),
     (UPRIGHT, lambda m: _spaced_unit(m[1], m[0])),
+    (re.compile(r"^(?:torch\.)?Size\(\s*(\[[^\]]*\])\s*\)$"), r"\1"),
     (re.compile(r"^(?:the\s+)?shape\s*:?\s*(?=[(\[])", re.I), ""),
     (re.compile(r"^(?:all real numbers|all reals|the real numbers|any real number)$", re.I), r"\\mathbb{R}"),
     (re.compile(r"^(?:there (?:is|are) )?(?:no (?:real )?solutions?|(?:the )?empty set)$", re.I), r"\\emptyset"),
@@ -102,7 +114,11 @@ def cleaned(text: str) -> str:
     text = re.sub(r"(?<![\\A-Za-z])(?:infinity|infty|inf)(?![A-Za-z])|∞", r"\\infty ", text)
     text = re.sub(r"(?<![\\A-Za-z])(sqrt|relu|ReLU|sigmoid|softmax)\s*(?=\()", r"\\operatorname{\1}", text)
     text = re.sub(r"(?<![\\A-Za-z])(arcsin|arccos|arctan|sinh|cosh)(?![A-Za-z])", r"\\\1 ", text)
-    text = re.sub(r"(?<=[(\[{,])(\s*\d{1,3}),(?=\d{3}\s*[,)\]}])", r"\1, ", text)
+    text = re.sub(
+        r"(?<=[(\[{,])(\s*\d{1,3}),(?=\d{3}\s*[,)\]}])",
+        lambda m: f"{m[1]}, " if re.search(r"[(\[{][^)\]}]*$", m.string[: m.start()]) else m[0],
+        text,
+    )
     text = re.sub(r"\\(?:displaystyle|left|right|limits)(?![A-Za-z])\s*", "", text)
     text = re.sub(r"\^\s*(\\circ|°)", r"^{\\circ}", text)
     text = re.sub(r"(\d),\\!\s*(?=\d{3})", r"\1,", text)
@@ -114,6 +130,39 @@ def cleaned(text: str) -> str:
     text = re.sub(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}", r"\\frac{\1}{\2}", text)
     text = re.sub(r"(\d+)\.(\d*)\\overline\s*\{\s*(\d+)\s*\}", _repeating, text)
     return text.strip()
+
+
+NUMBERS = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
+TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+SHARES = {
+    "half": 2,
+    "halve": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "eighth": 8,
+    "tenth": 10,
+}
+
+
+def spelled_number(text: str) -> str:
+    """A number in words as digits, or nothing.
+
+    >>> spelled_number("twenty-one"), spelled_number("three quarters"), spelled_number("one of two")
+    ('21', '3/4', '')
+    """
+    words = re.findall(r"[a-z]+", text.lower()) if re.fullmatch(r"[A-Za-z -]{3,30}\.?", text.strip()) else []
+    if words and words[0] in TENS and len(words) < 3:
+        rest = NUMBERS[:10].index(words[1]) if words[1:] and words[1] in NUMBERS[1:10] else 0
+        return str(10 * TENS.index(words[0]) + 20 + rest) if rest or len(words) == 1 else ""
+    if len(words) == 2 and words[0] in ("a", *NUMBERS[1:]) and (share := SHARES.get(words[1].removesuffix("s"))):
+        return f"{1 if words[0] == 'a' else NUMBERS.index(words[0])}/{share}"
+    return str(NUMBERS.index(words[0])) if len(words) == 1 and words[0] in NUMBERS else ""
 
 
 def _for_integers(text: str) -> str:
@@ -148,6 +197,11 @@ def _spaced_unit(inside: str, before: str) -> str:
     r"""A unit with spaces inside one command for upright letters: m\,s^{-2}."""
     plain = re.sub(r"\^\s*\{\s*(-?\d+)\s*\}", r"^\1", re.sub(r"\\[,;! ]", " ", inside)).strip()
     return rf"\text{{ {plain}}}" if unit_of(plain) else before
+
+
+def _quotient_of_units(unit: str, before: str) -> str:
+    """A fraction of units in one command: km/h."""
+    return rf"\text{{ {unit}}}" if unit_of(unit) else before
 
 
 def _repeating(match: re.Match[str]) -> str:

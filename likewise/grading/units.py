@@ -103,6 +103,10 @@ WORDS = """
 """
 
 
+LARGE = {"kilo": 3, "mega": 6, "giga": 9, "tera": 12, "milli": -3, "micro": -6, "nano": -9, "centi": -2}
+WITH_PREFIX = {"byte", "bit", "gram", "second", "meter", "metre", "liter", "litre", "watt", "joule", "hertz", "volt"}
+
+
 def _table() -> dict[str, Unit]:
     found: dict[str, Unit] = {}
     for lines, prefixes, plurals in ((SYMBOLS, PREFIXES, ("",)), (WORDS, {"": 0}, ("", "s"))):
@@ -117,6 +121,11 @@ def _table() -> dict[str, Unit]:
                 for prefix, power in prefixes.items():
                     for plural in plurals:
                         found[f"{prefix}{name}{plural}"] = _unit(Fraction(factor) * Fraction(10) ** power, powers)
+    for name in WITH_PREFIX:
+        factor, dimensions = found[name]
+        for prefix, power in LARGE.items():
+            for plural in ("", "s"):
+                found.setdefault(f"{prefix}{name}{plural}", (factor * Fraction(10) ** power, dimensions))
     return found
 
 
