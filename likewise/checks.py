@@ -15,6 +15,8 @@ EXTRAS = {
     "mcp": ("mcp", "mcp"),
     "transformers": ("transformers", "hf"),
     "psycopg": ("psycopg", "postgres"),
+    "pymilvus": ("pymilvus", "milvus"),
+    "milvus_lite": ("milvus-lite", "engines"),
     "fastapi": ("fastapi", "serve"),
     "uvicorn": ("uvicorn", "serve"),
 }

@@ -146,7 +146,7 @@ class Gallery:
         limits: Limits | None = None,
         search: Search = "exact",
     ) -> Self:
-        """Open a gallery, or make one: a path, sqlite:///path, postgresql://host/database#name.
+        """Open a gallery, or make one: a path, sqlite:///path, postgresql://host/database#name, milvus://host#name.
 
         embed: a file of `likewise train`, an `Embedder`, or a function from a list of images to vectors; None for
         vectors made elsewhere. model: the name and version of a function's or of the vectors' model. unit: scale
@@ -792,7 +792,7 @@ class Gallery:
 
 
 def open_store(url: Path | str, limits: Limits | None = None, search: Search = "exact") -> Store:
-    """The store at a URL: a path, sqlite:///path or postgresql://host/database#name."""
+    """The store at a URL: a path, sqlite:///path, postgresql://host/database#name or milvus://host:19530#name."""
     where, text = "Gallery.open", str(url)
     require_choice(where, "search", search, ("exact", "approximate"))
     scheme, found, rest = text.partition("://")
@@ -801,10 +801,15 @@ def open_store(url: Path | str, limits: Limits | None = None, search: Search = "
         from likewise.gallery.postgres import PostgresStore
 
         return PostgresStore(text, limits=limits, search=search)
+    if scheme in ("milvus", "milvus+https") and found:
+        require_package(where, "pymilvus")
+        from likewise.gallery.milvus import MilvusStore
+
+        return MilvusStore(text, limits=limits, search=search)
     require(search == "exact", where, "search", "be exact in the embedded store", search)
     if not found:
         return SqliteStore(Path(url), limits=limits)
-    require(scheme == "sqlite", where, "url", "be a path, sqlite:///path or postgresql://host/database", repr(scheme))
+    require(scheme == "sqlite", where, "url", "be a path, sqlite:///, postgresql:// or milvus://", repr(scheme))
     return SqliteStore(Path(rest.removeprefix("/") if not rest.startswith("//") else rest[1:]), limits=limits)
 
 

@@ -6,7 +6,6 @@ its own transaction, so that a repetition sees whether the first attempt was com
 """
 
 import json
-import re
 import secrets
 import threading
 import time
@@ -41,11 +40,11 @@ from likewise.gallery.store import (
     Templates,
     contracted,
     new_origin,
+    require_collection,
     require_quota,
 )
 
 VERSION = 1  # of the tables
-SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,40}")
 OPENING, PATIENCE = 5.0, 60.0  # seconds that the first connection, and a later one, is tried
 PAUSE = 0.05  # seconds between two attempts
 ROWS = 8192  # templates that `rows` reads at a time
@@ -94,10 +93,8 @@ class PostgresStore:
 
     def __init__(self, url: str, *, limits: Limits | None = None, search: Search = "exact") -> None:
         self._url, schema = urldefrag(url)
-        self.schema = schema or "likewise"
+        self.schema = require_collection(schema or "likewise")
         self.limits, self.search = limits or Limits(), search
-        rule = "end in #name, a small letter and then small letters, digits and _"
-        require(bool(SCHEMA.fullmatch(self.schema)), "Gallery.open", "url", rule, repr(self.schema))
         parts = urlsplit(self._url)
         self.place = f"{parts.hostname or 'local'}{parts.path}#{self.schema}"  # without user and password
         self._lock = threading.RLock()

@@ -1,5 +1,6 @@
 """What a gallery asks of the engine that keeps it: the `Store` protocol, its records and its limits."""
 
+import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,6 +15,7 @@ from likewise.checks import refuse, require
 from likewise.text import printable
 
 NAME = 200  # characters of an identity or a model
+COLLECTION = re.compile(r"[a-z][a-z0-9_]{0,40}")
 Array = numpy.ndarray
 Kind = Literal["float32", "int8"]
 Search = Literal["exact", "approximate"]
@@ -280,6 +282,13 @@ def require_quota(limits: Limits, each: Mapping[str, int], identities: int, temp
         ("identities", identities, limits.identities),
     ):
         require(found <= most, "enrol", what, f"be at most {most:,} in all", f"{found:,}")
+
+
+def require_collection(name: str) -> str:
+    """The name of a gallery in a database, as the fragment of a URL gives it."""
+    rule = "end in #name, a small letter and then small letters, digits and _"
+    require(bool(COLLECTION.fullmatch(name)), "Gallery.open", "url", rule, repr(printable(name[:NAME])))
+    return name
 
 
 def require_name(where: str, name: object) -> str:

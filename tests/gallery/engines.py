@@ -1,4 +1,4 @@
-"""Engines that tests start: a private PostgreSQL with pgvector. What cannot be installed is said."""
+"""Engines that tests start: a private PostgreSQL with pgvector, Milvus Lite, a Milvus server; or why they cannot."""
 
 import atexit
 import functools
@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import warnings
@@ -64,4 +65,55 @@ class Postgres:
     def close(self) -> None:
         """Stop it and delete its files."""
         self._server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@functools.cache
+def running_milvus() -> "Milvus":
+    """One server for all tests of this process."""
+    made = Milvus()
+    atexit.register(made.close)
+    return made
+
+
+def new_milvus() -> str:
+    """The URL of a gallery that is not there yet."""
+    pytest.importorskip("pymilvus", reason="Milvus: pip install 'likewise[engines]'")
+    return f"milvus://127.0.0.1:{running_milvus().port}#{next(NAMES)}"
+
+
+def new_milvus_lite(folder: Path) -> str:
+    """The URL of a gallery that is not there yet, in a file of Milvus Lite."""
+    pytest.importorskip("milvus_lite", reason="Milvus Lite: pip install 'likewise[engines]'")
+    return f"milvus:///{folder}/milvus.db#{next(NAMES)}"
+
+
+class Milvus:
+    """A private Milvus server, which can be killed and started again."""
+
+    def __init__(self) -> None:
+        package = pytest.importorskip("milvus", reason="a Milvus server: pip install 'likewise[engines]'")
+        self.folder = Path(tempfile.mkdtemp(prefix="likewise-milvus-"))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self._server = package.MilvusServer(data_dir=str(self.folder), proxy_port=self.port)
+        self.start()
+
+    def kill(self) -> None:
+        """End it at once, as a power cut does."""
+        self._server.server_proc.kill()
+        self._server.server_proc.wait()
+
+    def start(self) -> None:
+        """Start it, also after `kill`."""
+        with warnings.catch_warnings(action="ignore"):  # it leaves sockets open when a port is taken
+            self._server.stop()
+            self._server.start()
+
+    def close(self) -> None:
+        """Stop it and delete its files."""
+        self.kill()
+        with warnings.catch_warnings(action="ignore"):
+            self._server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -12,13 +12,15 @@ from likewise.gallery import Gallery, Limits, Store
 from likewise.gallery.gallery import open_store
 from likewise.gallery.store import Correction, Model, Person
 from likewise.metric import quantised
-from tests.gallery.engines import new_postgres
+from tests.gallery.engines import new_milvus, new_milvus_lite, new_postgres
 from tests.gallery.people import WIDTH, people
 
 # Each gives the URL of an empty gallery, and another one each time.
 STORES: dict[str, Callable[[Path], str]] = {
     "sqlite": lambda folder: f"sqlite:///{folder}/gallery{len(list(folder.glob('gallery*')))}.db",
     "postgres": lambda folder: new_postgres(),
+    "milvus-lite": new_milvus_lite,
+    "milvus": lambda folder: new_milvus(),
 }
 RUN = [pytest.param(name, marks=[] if name == "sqlite" else pytest.mark.full) for name in STORES]
 MODEL = Model(0, "v1", b"1" * 32, WIDTH, True, "float32")
