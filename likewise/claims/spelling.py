@@ -142,7 +142,7 @@ def _needed(node: Node) -> bool:
     sandwich = isinstance(node, Binary) and node.operator == "@" and isinstance(node.left, Binary)
     mine = (
         sandwich
-        or isinstance(node, Indexed | Join)
+        or isinstance(node, Indexed | Join | Gradient)
         or (isinstance(node, Call) and (node.function in DERIVED or node.function in REARRANGED))
     )
     return mine or any(map(_needed, children(node)))
@@ -203,6 +203,8 @@ class _Speller:
             return self._summed(node)
         if isinstance(node, Call) and node.function == "grad":
             return self._gradient(node)
+        if isinstance(node, Gradient):
+            return self._gradient_at(node)
         node = rebuilt(node, self.spell)
         if isinstance(node, Call) and node.function in DERIVED:
             return DERIVED[node.function](*node.arguments)
@@ -313,6 +315,17 @@ class _Speller:
         except Unspelled:
             bound = by.name + PLACE
             return Gradient(bound, put(body, {by.name: Name(bound)}), by)
+
+    def _gradient_at(self, node: Gradient) -> Node:
+        """The derivative by a bound name, with the place put in for it."""
+        place = self.spell(node.place)
+        dims = self._known(place)
+        inner = self if dims is None else replace(self, dims={**self.dims, node.name: dims})
+        body = inner.spell(node.body)
+        try:
+            return put(_Differential(inner, node.name).of(body), {node.name: place})
+        except Unspelled:
+            return Gradient(node.name, body, place)
 
     def _known(self, node: Node) -> Dims | None:
         try:

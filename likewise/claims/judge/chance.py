@@ -19,6 +19,7 @@ from likewise.claims.language.tree import (
     Binary,
     Call,
     Chain,
+    Gradient,
     Index,
     Moment,
     Name,
@@ -47,6 +48,8 @@ class RandomPoint(Point):
                 if reached & names(body):
                     raise Unclear("a derivative by a part of a law")
                 return derivative(self, body, by)
+            case Gradient(name, body, place):
+                return derivative(replace(self, moved={**self.moved, name: self.value(place)}), body, Name(name))
         return super().averaged(node)
 
 

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 from math import factorial, prod
@@ -113,6 +113,7 @@ class Point:
     lying: bool = False
     drawn: Mapping[str, Value] | None = None  # random variables, inside E, Var and P
     terms: int = TERMS  # of a sum over an index, at most
+    moved: Mapping[str, Value] = field(default_factory=dict)  # names that derivatives are taken by
 
     def value(self, node: Node) -> Value:
         """The value of an expression."""
@@ -226,6 +227,8 @@ class Point:
     def _named(self, name: str) -> Value:
         if name in self.sizes:
             return number(self.sizes[name])
+        if name in self.moved:
+            return self.moved[name]
         if self.drawn is not None and name in self.drawn:
             return self.drawn[name]
         if name not in self.values:

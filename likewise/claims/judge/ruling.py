@@ -25,7 +25,7 @@ from likewise.claims.language.claim import (
 )
 from likewise.claims.language.expressions import QUANTITIES, rebuilt
 from likewise.claims.language.parser import over
-from likewise.claims.language.tree import Call, Name, Node, Text, names
+from likewise.claims.language.tree import Call, Gradient, Name, Node, Text, names
 
 LONG = 5_000  # terms of a sum, where one point tells much
 LARGEST = 10**400  # value of a size that is no axis
@@ -51,6 +51,15 @@ def _read(node: Node, bound: dict[str, Node], known: dict[str, Definition]) -> N
         arguments = [_read(part, bound, known) for part in node.arguments if not isinstance(part, Text)]
         definition = known[node.function]
         return _read(definition.body, dict(zip(definition.parameters, arguments, strict=True)), known)
+    if isinstance(node, Call) and node.function == "grad":
+        body, by = node.arguments[0], node.arguments[1]
+        argument = bound.get(by.name) if isinstance(by, Name) else None
+        if argument is not None and isinstance(by, Name) and isinstance(body, Node):
+            around = set().union(*map(names, bound.values()))
+            fresh = next(name for n in range(1, len(around) + 2) if (name := by.name + n * "'") not in around)
+            inside = _read(body, {**bound, by.name: Name(fresh)}, known)
+            if not isinstance(argument, Name) or argument.name in names(inside):
+                return Gradient(fresh, inside, argument)
     if isinstance(node, Call) and len(node.arguments) == 1 and node.function in QUANTITIES:
         return node
     return rebuilt(node, lambda part: _read(part, bound, known))

@@ -235,8 +235,10 @@ class Definitions:
             raise Unparsed(f"unknown name {node.function} (nothing assumed)", name=node.function, known=there)
         if isinstance(node, Indexed):
             self._refuse_captured(node, known)
-        if isinstance(node, Call) and node.function == "grad" and isinstance(node.arguments[1], Name):
-            self._refuse_mixed(node.arguments[0], node.arguments[1].name, known)
+        if isinstance(node, Call) and node.function == "grad":
+            bound = self._gradient(node, known)
+            if bound is not None:
+                return bound
         whole = _Measured(node)
 
         def part(child: Node) -> Node:
@@ -253,15 +255,31 @@ class Definitions:
         if node.index in known or node.index in self or any(node.index in names(each) for each in put_in):
             raise Unparsed(f"the index {node.index} has two meanings", name=node.index)
 
-    def _refuse_mixed(self, body: "Node | Text", name: str, known: Mapping[str, "_Measured"]) -> None:
-        """grad by a parameter is by the variable put in for it, which must not stand elsewhere in the body."""
-        if name not in known or isinstance(body, Text):
-            return
-        given = known[name].node
-        others = {other: part for other, part in known.items() if other != name}
-        rest = names(self._replaced(body, others).node) - {name}
-        if isinstance(given, Name) and given.name != name and given.name in rest:
-            raise Unparsed(f"grad by {name}: {given.name} is put in for it and stands beside it", name=given.name)
+    def _gradient(self, node: Call, known: Mapping[str, "_Measured"]) -> "_Measured | None":
+        """grad(f, p) by a parameter p, for which an expression is put in, or a variable that f contains otherwise.
+
+        It is the derivative by p, which nothing else is called, at the place that is put in. None if the variable that
+        is put in for p can be what the derivative is taken by.
+        """
+        body, by = node.arguments
+        parameter = by.operand if isinstance(by, Index) else by
+        if not isinstance(parameter, Name) or parameter.name not in known or isinstance(body, Text):
+            return None
+        place = known[parameter.name]
+        self._replaced(body, known)  # refuses the index of a sum that would have two meanings
+        taken = {name for part in known.values() for name in names(part.node)}
+        bound = parameter.name + "'"
+        while bound in taken:
+            bound += "'"
+        moved = self._replaced(body, {**known, parameter.name: _Measured(Name(bound))})
+        if isinstance(place.node, Name) and place.node.name not in names(moved.node):
+            return None
+        if isinstance(by, Index):
+            raise Unparsed(f"grad by an entry of {parameter}: what is put in for it is no variable of its own")
+        whole = _Measured(Gradient(bound, moved.node, place.node))
+        whole.add(moved)
+        whole.add(place)
+        return whole
 
 
 @dataclass

@@ -59,6 +59,7 @@ from likewise.claims.language.tree import (
     Call,
     Chain,
     Constant,
+    Gradient,
     Index,
     Indexed,
     Moment,
@@ -577,6 +578,8 @@ def _filled_dims(node: Node) -> list[Node]:
         case Indexed(_, index, lowest, highest, body):
             inner = [dim for dim in _filled_dims(body) if index not in names(dim)]
             return [lowest, highest, *_filled_dims(lowest), *_filled_dims(highest), *inner]
+        case Gradient(bound, body, place):
+            return [*(dim for dim in _filled_dims(body) if bound not in names(dim)), *_filled_dims(place)]
     return mine + [dim for child in children(node) for dim in _filled_dims(child)]
 
 
@@ -702,6 +705,10 @@ def _require_variables(node: Node, variables: set[str]) -> None:
         by = by.operand if isinstance(by, Index) else by
         if not isinstance(by, Name) or by.name not in variables:
             raise Unparsed("grad(f, x) is taken by a variable x of given:, or by an entry x[i] of one", name="grad")
+    if isinstance(node, Gradient):
+        _require_variables(node.body, {*variables, node.name})
+        _require_variables(node.place, variables)
+        return
     for child in children(node):
         _require_variables(child, variables)
 
@@ -715,6 +722,10 @@ def _require_known(node: Node, scope: set[str]) -> None:
         _require_known(node.lowest, scope)
         _require_known(node.highest, scope)
         _require_known(node.body, {*scope, node.index})
+        return
+    if isinstance(node, Gradient):
+        _require_known(node.body, {*scope, node.name})
+        _require_known(node.place, scope)
         return
     if not children(node):
         unknown = sorted(names(node) - scope)

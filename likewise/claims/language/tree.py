@@ -180,8 +180,8 @@ class Indexed:
 class Gradient:
     """The derivative of the body by its bound name, at a place; what grad(f, x) is once it is taken out of its names.
 
-    The parser never makes one. `name` is none that a claim can contain, so that equations put in for x do not change
-    what the body is differentiated by.
+    Definitions make it where an expression is put in for what the derivative is taken by. `name` is none that a claim
+    can contain, so that equations put in for x do not change what the body is differentiated by.
     """
 
     name: str
