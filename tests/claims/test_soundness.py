@@ -359,3 +359,19 @@ def test_arrays_without_entries_prove_nothing() -> None:
     found = decide(parse("given: x in R^D\nassume: D == 1\nassert: pairs(x) == zeros(0)"))
     assert (found.verdict, found.grade) != ("inconclusive", "disagreement")
     assert found.verdict != "refuted"
+
+
+@pytest.mark.parametrize(
+    "assumed",
+    ["sigmoid(x) >= 1", "sigmoid(x) == 1", "tanh(x) == 1", "tanh(x^2) >= 1", "erf(x)^2 >= 1", "1/(1 + exp(-x^2)) == 1"],
+)
+def test_what_only_rounding_satisfies_is_satisfied_by_nothing(assumed: str) -> None:
+    """At 128 bits sigmoid(200) touches 1; that was taken for a point that satisfies the assumption."""
+    found = decide(parse(f"given: x in R\nassume: {assumed}\nassert: x == x"))
+    assert (found.verdict, found.grade) == ("inconclusive", "undecided"), found
+
+
+@pytest.mark.parametrize("assumed", ["sqnorm(x) == 1", "norm(x) == 2", "sum(exp(x)) == 1"])
+def test_an_equation_of_irrational_numbers_is_satisfied(assumed: str) -> None:
+    found = decide(parse(f"given: x in R^D\nassume: {assumed}\nassert: dot(x, x) == sqnorm(x)"))
+    assert found.verdict == "holds", found

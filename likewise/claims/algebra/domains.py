@@ -1,8 +1,9 @@
 """What may be undefined on one side of an identity only: quotients, roots, logarithms, powers, derivatives."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from likewise.claims.algebra import indices
 from likewise.claims.algebra.coordinates import Coordinates, violated
 from likewise.claims.algebra.exponomials import Form, form
 from likewise.claims.algebra.invariants import number
@@ -10,11 +11,24 @@ from likewise.claims.algebra.printing import text
 from likewise.claims.algebra.questions import Question, comparisons
 from likewise.claims.algebra.signs import Expressions, facts, of_assumptions, of_names
 from likewise.claims.arrays import scalar
-from likewise.claims.language.tree import Binary, Call, Gradient, Index, Negative, Node, Number, Text, children
+from likewise.claims.language.tree import (
+    Binary,
+    Call,
+    Gradient,
+    Index,
+    Indexed,
+    Name,
+    Negative,
+    Node,
+    Number,
+    Text,
+    children,
+)
 from likewise.claims.spelling import bending, put
 from likewise.claims.verdict import Undecided
 
 Doubt = tuple[str, Node]  # zero, negative or not positive: the expression that must not be so; or a power, or a kink
+ONE = Number(Fraction(1))
 KINK = "kink of "  # and the derivative that may be undefined where the expression is 0, but need not
 
 
@@ -36,21 +50,31 @@ def one_sided(asked: Question) -> list[Doubt]:
     return found
 
 
-def _outside(asked: Question, node: Node) -> Iterator[Doubt]:
+def _outside(asked: Question, node: Node, ranges: Mapping[str, Node] | None = None) -> Iterator[Doubt]:
     """Indices that may lie outside their axis, and extremes and means of what may be empty."""
+    ranges = ranges or {}
+    if isinstance(node, Indexed) and node.lowest == ONE:
+        ranges = {**ranges, node.index: node.highest}
     for child in children(node):
-        yield from _outside(asked, child)
+        yield from _outside(asked, child, ranges)
     match node:
         case Index(operand, indices):
-            if not all(_inside(asked, operand, axis, index) for axis, index in enumerate(indices)):
+            if not all(_inside(asked, operand, axis, index, ranges) for axis, index in enumerate(indices)):
                 yield "outside", node
         case Call("max" | "min" | "mean", (operand,)) if isinstance(operand, Node) and _pairs(operand):
             yield "empty", operand
 
 
-def _inside(asked: Question, operand: Node, axis: int, index: Node) -> bool:
-    """Whether an index surely lies in its axis: the first of a size, or a number up to a length that is a number."""
+def _inside(asked: Question, operand: Node, axis: int, index: Node, ranges: Mapping[str, Node]) -> bool:
+    """Whether an index surely lies in its axis: the first of a size, a number up to a length that is a number, or the
+    index of a sum over the whole axis.
+    """
+    dims = indices.axes(asked, operand)
+    if isinstance(index, Name) and index.name in ranges:
+        return axis < len(dims) and dims[axis] == ranges[index.name]
     value = constant(index)
+    if value == 1 and axis < len(dims):
+        return True
     try:
         shape = [each for each in asked.invariants().shape(operand) if each != 1 or not asked.lying]
     except (Undecided, ArithmeticError, IndexError):

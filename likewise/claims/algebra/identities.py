@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 
 from likewise.claims import arrays
-from likewise.claims.algebra import stability
+from likewise.claims.algebra import indices, stability
 from likewise.claims.algebra.coordinates import Coordinates, violated
 from likewise.claims.algebra.domains import one_sided
 from likewise.claims.algebra.elementary import substitute
@@ -36,6 +36,7 @@ METHODS = (
     "signs",
     "sum of squares",
     "both sides squared",
+    "index notation",
 )  # a proof is named after the least simple of its steps
 Compared = tuple[Form, Comparison]  # a form left - right, and how it must compare with 0
 
@@ -71,7 +72,7 @@ def proved(asked: Question) -> Proof | None:
     >>> proved(question(parse("given: q, k in R^D\nassert: sqnorm(q - k) == sqnorm(q) - 2*dot(q, k) + sqnorm(k)")))
     Proof(scope='for every D', method='normal form', condition='')
     """
-    ways: list[Callable[[Question], str | None]] = [_for_every_size, _by_small_sizes, _by_signs]
+    ways: list[Callable[[Question], str | None]] = [_for_every_size, _by_small_sizes, _by_signs, _by_indices]
     if _broken(asked):
         return None
     for way in ways:
@@ -189,6 +190,11 @@ def _by_signs(asked: Question) -> str | None:
         if not reader.of(difference) <= allowed(comparison):
             return None
     return "signs"
+
+
+def _by_indices(asked: Question) -> str | None:
+    """Equations between arrays of any length, entry by entry."""
+    return "index notation" if asked.variables and indices.equal(asked) else None
 
 
 def _never_empty(asked: Question) -> bool:

@@ -38,6 +38,7 @@ from likewise.claims.language.tree import (
     Chain,
     Comparison,
     Constant,
+    Gradient,
     Index,
     Indexed,
     Join,
@@ -147,7 +148,7 @@ class Point:
             case Call("reshape" | "transpose" as function, (first, *rest)) if isinstance(first, Node):
                 numbers = [self.whole(part) for part in rest if isinstance(part, Node)]
                 return self.rearranged(function, self.value(first), numbers)
-            case Moment() | Probability() | Call("grad", _):
+            case Moment() | Probability() | Gradient() | Call("grad", _):
                 return self.averaged(node)
             case Call(function, arguments):
                 return self._call(function, [self.value(part) for part in arguments if not isinstance(part, Text)])

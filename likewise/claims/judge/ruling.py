@@ -25,11 +25,12 @@ from likewise.claims.language.claim import (
 )
 from likewise.claims.language.expressions import QUANTITIES, rebuilt
 from likewise.claims.language.parser import over
-from likewise.claims.language.tree import Call, Gradient, Name, Node, Text, names
+from likewise.claims.language.tree import Call, Gradient, Name, Node, Number, Text, children, names
 
 LONG = 5_000  # terms of a sum, where one point tells much
 LARGEST = 10**400  # value of a size that is no axis
 PRECISIONS = (64, 256, 1024)  # bits
+HIGHEST, LARGEST_STATED = 8192, 2000  # bits that tell exp(-x) from 0 for x up to twice the largest stated number
 Ruling = Literal["true", "false", "undefined", "outside", "close", "unclear", "doubtful"]
 
 
@@ -159,17 +160,33 @@ def against(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) -
 
 
 def may_satisfy(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) -> bool:
-    """Whether every strict assumption (<, >, !=) is surely true at a point where the ruling is doubtful.
+    """Whether the assumptions may be true at a point where the ruling is doubtful, the strict ones (<, >, !=) surely.
 
-    Balls that touch are what an equality of irrational numbers looks like, and a strict inequality that is false.
+    Balls that touch are what an equality of irrational numbers looks like, and a strict inequality that is false. At
+    large numbers they are also what exp(-x) == 0 looks like; so only moderate ones count, at a high precision.
     """
-    ctx.prec = PRECISIONS[-1]
+    entries = [*sizes.values(), *(entry for each in values.values() for entry in each)]
+    ctx.prec = PRECISIONS[0]
+    if not all(abs(ball(fmpq(1) * entry)) < _moderate(claim) for entry in entries):
+        return False
+    ctx.prec = HIGHEST
     strict = [each for each in claim.assumptions if {"<", ">", "!="} & set(each.comparisons)]
     try:
         point = place(claim, sizes, values)
-        return all(point.truth(each) == "true" for each in strict)
+        truths = {each: point.truth(each) for each in claim.assumptions}
+        return all(truths[each] == "true" for each in strict) and "false" not in truths.values()
     except (Turned, Outside, Misfit, Unclear, Undefined, RecursionError, OverflowError):
         return not strict
+
+
+def _moderate(claim: Claim) -> arb:
+    """How large the numbers of a point may be for which balls that touch count: as those that the claim speaks of."""
+    stated, waiting = [4.0], [term for each in claim.assumptions for term in each.terms]
+    while waiting:
+        node = waiting.pop()
+        waiting += children(node)
+        stated += [abs(float(node.value))] if isinstance(node, Number) and abs(node.value) < LARGEST_STATED else []
+    return arb(2 * max(stated))
 
 
 def random_draws(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any], least: int = 10**6) -> int:
