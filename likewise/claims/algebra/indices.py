@@ -17,7 +17,6 @@ from math import floor
 from typing import Any
 
 from likewise.claims.algebra.questions import Question
-from likewise.claims.language.claim import Reals
 from likewise.claims.language.tree import (
     Binary,
     Call,
