@@ -131,11 +131,12 @@ def _attend(
 ) -> Float[Tensor, "B H T V"]:
     """Linear attention of checked arguments."""
     direct, transformed = features.direct(), is_transformed() or any(x.is_meta or has_tangent(x) for x in (q, k, v))
-    plain = structure.prefix_lengths is None and structure.block_size is None and (within is None or features.exact)
+    plain = structure.prefix_lengths is None and structure.block_size is None
     placed = q.shape[2] <= k.shape[2] or not structure.causal
     if library.kernel.functions is not None and plain and placed and ops.covers(features, q, k, v):
         begins = None if structure.sequence_ids is None else starts(structure.sequence_ids)
-        out = ops.attend(features, q, k, v, structure.mask, begins, causal=structure.causal)
+        window = None if within is None else min(within, k.shape[2])
+        out = ops.attend(features, q, k, v, structure.mask, begins, causal=structure.causal, within=window)
     else:
         chosen = features if direct is None or transformed else direct
         out = _attend_in_torch(chosen, q, k, v, structure, within, chunk_size)

@@ -228,16 +228,23 @@ class LinearState:
         near = self._near(length, new.keys.shape[3])
         prefix, rows = memory.read(near, self.features)
         windowed = near > 0 or self._window is not None
-        native = not windowed and not rows.length and ops.extends(self.features, q, new.keys, new.values, prefix)
+        every = rows.then(new) if rows.length else new
+        native = (self._window is not None or (not windowed and not rows.length)) and ops.extends(
+            self.features, q, every.keys, every.values, prefix
+        )
         if native:
-            out, after = ops.extend(self.features, q, *new, prefix)
+            out, after = ops.extend(self.features, q, *every, prefix, near + 1 if windowed else None)
         else:
-            problem = Problem.fold(self.features, q, *(rows.then(new) if rows.length else new))
+            problem = Problem.fold(self.features, q, *every)
             form = Form.features(problem)
             out, after = attend_causally(problem, prefix, form._replace(within=near + 1) if windowed else form)
         # One position, or all when none is to be taken back, was just added as it would be here. What may be taken back
-        # is added by the torch form alone: the kernel rounds otherwise, and a rollback is exact to the bit.
-        added = not windowed and (self.lag == 0 or (new.length == 1 and not native))
+        # is added by the torch form alone: the kernel rounds otherwise, and a rollback is exact to the bit. With a
+        # window the kernel leaves what the next row reads, the torch form what the last row read.
+        if windowed:
+            added = native and self.lag == 0 and every.length > near
+        else:
+            added = self.lag == 0 or (new.length == 1 and not native)
         memory = memory.then(new, near, self.lag, self.features, after if added else None)
         return out, replace(self, length=length, memory=memory)
 

@@ -86,6 +86,7 @@ static bool run_one() {
   if (kind == 3) S = T = 1;
   const bool causal = kind > 1 || below(2), bf16 = below(3) == 0;
   if (kind == 0 && !causal && below(4) == 0) T = S + below(70);
+  const int64_t within = map == EXPONENTIALS && causal && kind != 1 && kind != 3 && T <= S && below(2) ? one_of<int64_t>({1, 2, 17, 64, 70, 300}) : 0, strict = within && kind == 0 && below(2);
   const int64_t slices = std::max<int64_t>(1, std::min(H / G, threads / (B * G)));
   const bool wide = bf16 && slices > 1;
   const float size = one_of<float>({0.0f, 1.0f, 1.0f, 30.0f, 300.0f}), offset = one_of<float>({0.0f, 0.0f, -100.0f, 100.0f});
@@ -106,6 +107,7 @@ static bool run_one() {
   auto sums = numbers(B * G * F * (V + 1), 1), scale = numbers(B * G * F, map == ELU ? 0.0f : 3.0f);
   for (int64_t i = 0; i < B * G * F; ++i) { sums[i * (V + 1) + V] = 1; if (below(5) == 0) { scale[i] = -INFINITY; for (int64_t j = 0; j <= V; ++j) sums[i * (V + 1) + j] = 0; } }
   std::vector<float> sums_after(B * G * F * (V + 1), NAN), scale_after(B * G * F, NAN);
+  std::vector<float> log_sums(within ? B * H * T : 0, NAN);
   Call c;
   memset((void*)&c, 0, sizeof c);
   c.q = q.m, c.k = k.m, c.v = v.m, c.out = out.m;
@@ -115,13 +117,15 @@ static bool run_one() {
   if (map == EXPONENTIALS) c.queries = as_side(of_queries), c.keys = as_side(of_keys);
   c.B = B, c.H = H, c.G = G, c.T = T, c.S = S, c.K = K, c.F = F, c.V = V, c.sets = sets, c.slices = slices;
   c.map = map, c.causal = causal, c.bf16 = bf16, c.wide = wide, c.threads = threads;
+  c.within = within, c.strict = strict, c.log_sums = log_sums.data(), c.kernel_scale = 0.3;
   bool right = (kind == 3 ? likewise_step(&c) : likewise_attend(&c)) == 0 && out.written();
+  right = right && finite(log_sums, true);
   if (after) right = right && finite(sums_after, false) && (map == RELU || finite(scale_after, true));
   if (kind < 2) {
     c.grad = grad.m, c.dq = dq.m, c.dk = dk.m, c.dv = dv.m;
     right = likewise_differentiate(&c) == 0 && right && dk.written() && dv.written() && dq.written();
   }
-  if (!right) printf("kind %d map %d causal %d bf16 %d B %d H %d G %d T %d S %d K %d F %d V %d masked %d size %g offset %g threads %d: wrong\n", (int)kind, (int)map, causal, bf16, (int)B, (int)H, (int)G, (int)T, (int)S, (int)K, (int)F, (int)V, masked, size, offset, (int)threads);
+  if (!right) printf("kind %d map %d causal %d bf16 %d B %d H %d G %d T %d S %d K %d F %d V %d masked %d size %g offset %g within %d threads %d: wrong\n", (int)kind, (int)map, causal, bf16, (int)B, (int)H, (int)G, (int)T, (int)S, (int)K, (int)F, (int)V, masked, size, offset, (int)within, (int)threads);
   return right;
 }
 

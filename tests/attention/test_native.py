@@ -3,6 +3,7 @@
 import multiprocessing
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,18 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from likewise.attention import Elu, FeatureMap, Fitted, Hyperbolic, LinearState, Positive, Relu, linear_attention
+from likewise.attention import (
+    Elu,
+    FeatureMap,
+    Fitted,
+    Hyperbolic,
+    LinearState,
+    Positive,
+    Relu,
+    linear,
+    linear_attention,
+    state,
+)
 from likewise.attention.native import library, ops
 from tests.attention.drawing import Sizes, draw, seeded, torch_form, with_gradients
 from tests.tolerance import assert_close
@@ -25,6 +37,7 @@ MAPS = {
     "Hyperbolic": lambda K, G: Hyperbolic(K, num_features=22, generator=seeded(3)),
     "Fitted": lambda K, G: Fitted(K, num_features=24, kv_heads=G, generator=seeded(4)),
 }
+RANDOM = [name for name in MAPS if name not in ("Elu", "Relu")]
 SHAPES = {
     "one position": Sizes(2, 3, 1, 1, 1, 5, 13),
     "two chunks": Sizes(2, 1, 3, 70, 70, 5, 13),
@@ -87,6 +100,29 @@ def test_the_kernel_has_the_numbers_of_the_torch_form(name: str, shape: str, cau
     compare(features, inputs, causal=causal, mask=seen)
 
 
+@pytest.mark.parametrize("within", [1, 7, 64, 65, 300])
+@pytest.mark.parametrize("shape", [*SHAPES, "keys and queries before"])
+@pytest.mark.parametrize("name", RANDOM)
+def test_exact_near_pairs_have_the_numbers_of_the_torch_form(name: str, shape: str, within: int) -> None:
+    sizes = SHAPES.get(shape, Sizes(2, 4, 2, 150, 230, 8, 5))
+    features, inputs = inputs_of(name, sizes)
+    seen = torch.rand(sizes.B, sizes.S, generator=seeded(5)) > 0.3
+    compare(features, inputs, causal=True, exact_within=within, mask=seen)
+    if sizes.T == sizes.S:
+        compare(features, inputs, causal=False, exact_within=within)
+
+
+def test_the_kernel_is_what_computes_exact_near_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, inputs = inputs_of("Positive", SHAPES["two chunks"])
+    monkeypatch.setattr(linear, "_attend_in_torch", None)
+    for causal in (True, False):
+        linear_attention(*inputs, features=features, causal=causal, exact_within=9)
+    monkeypatch.setattr(state, "attend_causally", None)
+    empty = LinearState.empty(features, batch=2, kv_heads=1, value_dim=13, exact_within=9)
+    after = empty.prefill(inputs[0][:, :1], *inputs[1:])[1]
+    after.step(inputs[0][:, :1, :1], *(x[:, :, :1] for x in inputs[1:]))
+
+
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("name", ["Elu", "Positive", "Relu"])
 def test_packed_sequences_have_the_numbers_of_the_torch_form(name: str, causal: bool) -> None:
@@ -97,12 +133,12 @@ def test_packed_sequences_have_the_numbers_of_the_torch_form(name: str, causal: 
 
 
 @pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("within", [None, 40])
 @pytest.mark.parametrize("name", MAPS)
-def test_bfloat16_is_summed_in_float32(name: str, causal: bool, lanes: int) -> None:
+def test_bfloat16_is_summed_in_float32(name: str, within: int | None, causal: bool, lanes: int) -> None:
     features, inputs = inputs_of(name, Sizes(1, 4, 2, 300, 300, 8, 16), dtype=torch.bfloat16)
-    ours = with_gradients(lambda *x: linear_attention(*x, features=features, causal=causal), *inputs)
-    wide = [x.float() for x in inputs]
-    theirs = with_gradients(lambda *x: linear_attention(*x, features=features, causal=causal), *wide)
+    attend = partial(linear_attention, features=features, causal=causal, exact_within=within)
+    ours, theirs = with_gradients(attend, *inputs), with_gradients(attend, *(x.float() for x in inputs))
     for one, other in zip(ours, theirs, strict=True):
         assert one.dtype == torch.bfloat16
         assert ((one.float() - other).norm() / other.norm()).item() < 1e-2
@@ -119,16 +155,18 @@ def test_elu_far_below_zero_is_right_in_values_and_gradients(level: float, causa
     compare(Elu(), [q + level, k + ramp.flip(0), v], causal=causal)
 
 
+@pytest.mark.parametrize("within", [None, 17])
 @pytest.mark.parametrize("name", MAPS)
-def test_not_a_bit_of_an_output_depends_on_later_keys_and_values(name: str, lanes: int) -> None:
+def test_not_a_bit_of_an_output_depends_on_later_keys_and_values(name: str, within: int | None, lanes: int) -> None:
     features, (q, k, v) = inputs_of(name, Sizes(1, 2, 1, 200, 200, 8, 16))
-    out = linear_attention(q, k, v, features=features, causal=True)
+    attend = partial(linear_attention, features=features, causal=True, exact_within=within)
+    out = attend(q, k, v)
     for place in (1, 63, 64, 130, 199):
         for factor in (0.0, -50.0, 300.0):
             k2, v2 = k.clone(), v.clone()
             k2[:, :, place:] *= factor
             v2[:, :, place:] = 7 * factor
-            changed = linear_attention(q, k2, v2, features=features, causal=True)
+            changed = attend(q, k2, v2)
             assert torch.equal(changed[:, :, :place], out[:, :, :place])
 
 
@@ -147,16 +185,17 @@ def test_strided_and_unaligned_inputs_are_read_where_they_lie(name: str, lanes: 
         assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
+@pytest.mark.parametrize("within", [None, 1, 7, 64, 300])
 @pytest.mark.parametrize("name", MAPS)
-def test_prefill_and_steps_have_the_numbers_of_one_call(name: str, lanes: int) -> None:
+def test_prefill_and_steps_have_the_numbers_of_one_call(name: str, within: int | None, lanes: int) -> None:
     features, (q, k, v) = inputs_of(name, Sizes(2, 2, 2, 90, 90, 5, 13))
     seen = torch.rand(2, 90, generator=seeded(8)) > 0.2
-    expected = linear_attention(q, k, v, features=features, causal=True, mask=seen)
-    state, outs = LinearState.empty(features, batch=2, kv_heads=2, value_dim=13), []
+    expected = linear_attention(q, k, v, features=features, causal=True, mask=seen, exact_within=within)
+    after, outs = LinearState.empty(features, batch=2, kv_heads=2, value_dim=13, exact_within=within), []
     with torch.no_grad():
-        for start, stop in ((0, 1), (1, 2), (2, 70), (70, 89), (89, 90)):
+        for start, stop in ((0, 1), (1, 2), (2, 70), (70, 88), (88, 89), (89, 90)):
             part = (x[:, :, start:stop] for x in (q, k, v))
-            out, state = state.prefill(*part, mask=seen[:, start:stop])
+            out, after = after.prefill(*part, mask=seen[:, start:stop])
             outs.append(out)
     assert_close(torch.cat(outs, dim=2), expected, atol=1e-5)
 
@@ -255,13 +294,16 @@ def test_a_subclass_that_maps_otherwise_is_asked() -> None:
     assert_close(linear_attention(q, k, v, features=Doubled(), causal=True), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["Elu", "Positive"])
-def test_gradients_of_gradients_come_from_the_torch_form(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "within", "causal"),
+    [("Elu", None, True), ("Positive", None, True), ("Positive", 3, True), ("Positive", 3, False)],
+)
+def test_gradients_of_gradients_come_from_the_torch_form(name: str, within: int | None, causal: bool) -> None:
     features, inputs = inputs_of(name, Sizes(1, 2, 1, 9, 9, 5, 3))
     leaves = [x.requires_grad_() for x in inputs]
 
     def second() -> tuple[Tensor, ...]:
-        out = linear_attention(*leaves, features=features, causal=True)
+        out = linear_attention(*leaves, features=features, causal=causal, exact_within=within)
         first = torch.autograd.grad(out.square().sum(), leaves, create_graph=True)
         return torch.autograd.grad(torch.stack([x.square().sum() for x in first]).sum(), leaves)
 

@@ -8,6 +8,10 @@
 // largest logarithm of all earlier keys and of the chunk's first key. Keys are exp(log - r_f), queries
 // exp(log + r_f - their row's largest), so nothing over- or underflows. A key that lies more than e^40 above the reference
 // ends the chunk before it and begins the next one: no row depends on a later key, not by a bit.
+//
+// With exact_within = w, causal, row p sees keys p - w and before through features: what a chunk of keys is to the rows at
+// their positions above, it is to the rows w positions later. The keys between are added pair by pair, with the largest
+// logarithm so far subtracted from every row.
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -31,6 +35,9 @@ struct Call {  // every field has 8 bytes: see kernel.py
   Side queries, keys;
   int64_t B, H, G, T, S, K, F, V;
   int64_t sets, slices, map, causal, bf16, wide, threads;  // wide: dk and dv are float32, one for each slice of a group's heads
+  int64_t within, strict;        // exact_within, or 0; strict: the window leaves out a row's own position
+  float* log_sums;               // (B, H, T), of base 2: with a window, written by attend and read by differentiate
+  double kernel_scale;           // pairs within the window have the weight exp(kernel_scale q.k)
 };
 enum Map { ELU, RELU, EXPONENTIALS };
 
@@ -375,11 +382,14 @@ struct State {  // sums of one head relative to exp(rel); run is the largest log
 struct Work {  // the memory of one thread
   float *K, *KT, *Q, *P, *dP, *key_room, *query_room, *value_room, *VT, *out_room, *grad_room, *dN, *G, *ST, *dV;
   float *now, *top, *factor, *running, *row, *scale, *dd, *sums;
+  float *near_query, *near_key, *near_value, *near_turned, *near_pairs, *near_dpairs, *near_sum, *near_grad;  // with a window
+  float *largest, *under, *dots;  // of every row: the largest logarithm, of base 2, the denominator relative to it, and dO.O
   uint8_t live[C];
   State s;
   static size_t floats(const Shape& s) {
     size_t cf = (size_t)C * s.Fp, ck = (size_t)C * s.Kp, cv = (size_t)C * s.Vp, fv = (size_t)s.Fp * s.Vp;
-    return 4 * cf + 2 * C * C + 3 * ck + 6 * cv + fv + 4 * s.Fp + 4 * C + State::floats(s) + 16;
+    size_t near = s.c.within ? 4 * ck + 3 * cv + 2 * C * C : 0;
+    return 4 * cf + 2 * C * C + 3 * ck + 6 * cv + fv + 4 * s.Fp + 7 * C + near + State::floats(s) + 16;
   }
   void at(const Shape& s, float* p) {
     size_t cf = (size_t)C * s.Fp, ck = (size_t)C * s.Kp, cv = (size_t)C * s.Vp;
@@ -389,7 +399,11 @@ struct Work {  // the memory of one thread
     value_room = take(cv), VT = take(cv), out_room = take(cv), grad_room = take(cv), dN = take(cv), dV = take(cv);
     ST = take((size_t)s.Fp * s.Vp);
     now = take(s.Fp), top = take(s.Fp), factor = take(s.Fp), running = take(s.Fp);
-    scale = take(C), dd = take(C), sums = take(C), take(C);
+    scale = take(C), dd = take(C), sums = take(C), largest = take(C), under = take(C), dots = take(C), take(C);
+    if (s.c.within) {
+      near_query = take(ck), near_key = take(ck), near_turned = take(ck > cv ? ck : cv), near_grad = take(ck);
+      near_value = take(cv), near_sum = take(cv), near_pairs = take(C * C), near_dpairs = take(C * C);
+    }
     this->s.at(s, take(State::floats(s)));
   }
 };
@@ -477,7 +491,7 @@ void map_queries(const Shape& s, Work& w, const Packed* p, Rows x, int M) {
   float* Q = w.Q;
   if (s.map == EXPONENTIALS) {
     for (int f = 0; f < Fp; f += W) store(w.running + f, load(p->offsets + f) + load(w.now + f));
-    exponents(s, *p, x, M, w.running, false, Q, w.row, w.scale);
+    exponents(s, *p, x, M, w.running, s.c.within > 0, Q, w.row, w.scale);  // what a row's features share cancels but for the window
   } else if (s.map == ELU) {
     float most = w.now[0];
     for (int f = 1; f < s.F; ++f) most = fmaxf(most, w.now[f]);
@@ -504,7 +518,8 @@ void map_queries(const Shape& s, Work& w, const Packed* p, Rows x, int M) {
       for (int f = 0; f < Fp; f += W) store(row + f, min_(vf{}, load(from + f)) - base + load(w.running + f));
     }
     for (int f = 0; f < Fp; f += W) top = max_(top, load(row + f));
-    vf most = all(largest(top));
+    w.largest[i] = fmaxf(largest(top), NONE);
+    vf most = all(w.largest[i]);
     for (int f = 0; f < Fp; f += W) {
       vf y = exp2_((load(row + f) - most) * s.unit);
       store(row + f, s.map == ELU ? y * (max_(vf{}, load(from + f)) + 1.0f) : y);
@@ -557,6 +572,10 @@ struct Group {  // a key-value head with some of its query heads
         k(c.k, b, g, c.bf16), v(c.v, b, g, c.bf16), seen(c.seen ? c.seen + b * c.S : nullptr), begins(c.begins ? c.begins + b * c.S : nullptr) {}
   Strip head(const Matrix& m, int64_t h) const { return Strip(m, b, h, c.bf16); }
   int64_t past() const { return c.causal || c.begins ? c.S - c.T : 0; }  // keys before the first row
+  // Of the keys that are seen through features: rows stand `ahead` rows later than the keys of their chunk, and the first
+  // key in whose chunk rows stand
+  int64_t ahead() const { return c.within - past(); }
+  int64_t unread() const { return past() > c.within ? past() - c.within : 0; }
   int64_t end_of_run(int64_t from) const {  // of a packed sequence
     int64_t to = from + 1;
     while (to < c.S && begins && !begins[to]) ++to;
@@ -605,45 +624,134 @@ void absorb(const Group& a, Work& w, int64_t from, int64_t to, bool causal) {
     t += c.n;
   }
 }
-// The outputs of n rows of one query head, from row `at` on, over the state and, with `own`, over the keys of their chunk
-void read_rows(const Group& a, Work& w, int64_t h, int64_t at, int n, const Chunk* own) {
+
+// ---- pairs within the window ----
+// With q times the kernel's scale in w.near_query and keys j..j+m as columns in w.near_turned: the logarithms, of base 2, of
+// their pairs with n rows at positions p.., into w.near_pairs; NONE where a row does not see a key.
+void near_logarithms(const Group& a, Work& w, int64_t p, int n, int M, int64_t j, int m, const uint8_t* live) {
   const Shape& s = a.s;
+  const int64_t within = a.c.within, from = p - within + 1 - j, to = p + 1 - a.c.strict - j;  // row i sees from + i to to + i
+  const int columns = worked(m) < W ? W : worked(m);
+  tiles<W == 16 ? 1 : 2>(M, columns, [&](auto t, int i, int c) {
+    if (c >= to + i + height(t) || c + width(t) <= from + i) return;
+    t.clear();
+    t.add(w.near_query + i * s.Kp, s.Kp, 1, w.near_turned + c, C, 0, s.K);
+    t.store_to(w.near_pairs + i * C + c, C);
+  });
+  vf place;
+  for (int c = 0; c < W; ++c) place[c] = (float)c;
+  for (int i = 0; i < M; ++i) {
+    const vf low = all((float)(from + i > 0 ? from + i : 0)), high = all(i < n ? (float)(to + i < m ? to + i : m) : 0.0f);
+    for (int c = 0; c < columns; c += W) {
+      vf at = place + (float)c, log = load(w.near_pairs + i * C + c);
+      log = at >= low ? log : all(NONE);
+      store(w.near_pairs + i * C + c, at < high ? log : all(NONE));
+    }
+    for (int c = 0; live && c < m; ++c) if (!live[c]) w.near_pairs[i * C + c] = NONE;
+  }
+}
+INLINE void scale_queries(const Shape& s, Work& w, Rows x, int M) {
+  const float scale = (float)s.c.kernel_scale * LOG2E;
+  for (int i = 0; i < M; ++i) for (int c = 0; c < s.Kp; c += W) store(w.near_query + i * s.Kp + c, load(x.x + i * x.ld + c) * scale);
+}
+// f(j, m, live, keys) for the keys that some of n rows at positions p.. see, C at a time
+template <class F> INLINE void near_blocks(const Group& a, Work& w, int64_t p, int n, F f) {
+  for (int64_t j = p - a.c.within + 1 > 0 ? p - a.c.within + 1 : 0, end = p + n - a.c.strict; j < end; j += C) {
+    int m = (int)(end - j < C ? end - j : C);
+    const uint8_t* live = a.live(j, m);
+    Rows keys = a.k.read(j, m, worked(m), a.s.K, live, w.near_key);
+    transpose(keys.x, keys.ld, worked(m), a.s.Kp, w.near_turned, C);
+    f(j, m, live, keys);
+  }
+}
+// Adds what n rows x at positions p.. see within the window to their sums in w.near_sum, w.under and w.largest
+void add_near(const Group& a, Work& w, Rows x, int64_t p, int n, int M) {
+  const Shape& s = a.s;
+  scale_queries(s, w, x, M);
+  near_blocks(a, w, p, n, [&](int64_t j, int m, const uint8_t* live, Rows) {
+    near_logarithms(a, w, p, n, M, j, m, live);
+    const int columns = worked(m) < W ? W : worked(m);
+    for (int i = 0; i < M; ++i) {
+      float* row = w.near_pairs + i * C;
+      vf top = all(w.largest[i]);
+      for (int c = 0; c < columns; c += W) top = max_(top, load(row + c));
+      const float most = largest(top), factor = most == w.largest[i] ? 1.0f : exp2f(w.largest[i] - most);
+      vf total = vf{};
+      for (int c = 0; c < columns; c += W) {
+        vf log = load(row + c), y = exp2_(log - most);
+        y = log <= NONE ? vf{} : y;
+        store(row + c, y), total += y;
+      }
+      w.under[i] = w.under[i] * factor + sum(total), w.largest[i] = most;
+      if (factor != 1.0f) for (int c = 0; c < s.Vp; c += W) store(w.near_sum + i * s.Vp + c, load(w.near_sum + i * s.Vp + c) * factor);
+    }
+    add_product({w.near_sum, s.Vp}, M, s.Vp, w.near_pairs, C, 1, a.v.read(j, m, worked(m), s.V, live, w.near_value), m);
+  });
+}
+// The outputs of n rows of one query head, from row `at` on, with `far` over the state and, with `own`, over the keys of their
+// chunk; then over those of the window, if there is one
+void read_rows(const Group& a, Work& w, int64_t h, int64_t at, int n, const Chunk* own, bool far = true) {
+  const Shape& s = a.s;
+  const bool window = a.c.within > 0;
   const int M = worked(n), Fp = s.Fp;
   Strip out = a.head(a.c.out, h);
-  map_queries(s, w, a.pq, a.head(a.c.q, h).read(at, n, M, s.K, nullptr, w.query_room), M);
+  Rows x = a.head(a.c.q, h).read(at, n, M, s.K, nullptr, w.query_room);
+  if (far) map_queries(s, w, a.pq, x, M);
   if (own) pairs(w.P, M, {w.Q, Fp}, w.KT, Fp, nullptr);
   for (int i = 0; i < M; ++i) {
     vf d = vf{};
-    for (int f = 0; f < Fp; f += W) d += load(w.Q + i * Fp + f) * load(w.s.Z + f);
+    for (int f = 0; far && f < Fp; f += W) d += load(w.Q + i * Fp + f) * load(w.s.Z + f);
     for (int j = 0; own && j <= i; j += W) d += load(w.P + i * C + j);
-    float x = sum(d);
-    w.scale[i] = x == 0 ? 0 : 1 / x;
+    w.under[i] = sum(d);
+    w.scale[i] = window ? 1 : w.under[i] == 0 ? 0 : 1 / w.under[i];
+    if (!far) w.largest[i] = NONE;
   }
-  Room to = out.place(at, n, M, s.V, w.out_room);
-  tiles(M, s.Vp, [&](auto t, int i, int j) {
+  Room to = out.place(at, n, M, s.V, w.out_room), sums = window ? Room{w.near_sum, s.Vp} : to;
+  if (!far) zero_rows(sums.x, 0, M, s.Vp);
+  else tiles(M, s.Vp, [&](auto t, int i, int j) {
     t.clear();
     t.add(w.Q + i * Fp, Fp, 1, w.s.S + j, s.Vp, 0, Fp);
     if (own) t.add(w.P + i * C, C, 1, own->v.x + j, own->v.ld, 0, i + height(t) < n ? i + height(t) : n);
     for (int r = 0; r < height(t); ++r) for (auto& x : t.x[r]) x *= w.scale[i + r];
-    t.store_to(to.x + i * to.ld + j, to.ld);
+    t.store_to(sums.x + i * sums.ld + j, sums.ld);
   });
+  if (window) {
+    add_near(a, w, x, a.past() + at, n, M);
+    float* log_sums = a.c.log_sums + (a.b * a.c.H + h) * a.c.T + at;
+    for (int i = 0; i < M; ++i) {
+      const float under = w.under[i], over = under == 0 ? 0 : 1 / under;
+      for (int j = 0; j < s.Vp; j += W) store(to.x + i * to.ld + j, load(w.near_sum + i * s.Vp + j) * over);
+      if (i < n) log_sums[i] = under == 0 ? -INFINITY : w.largest[i] + log2f(under);
+    }
+  }
   out.write(at, n, s.V, to);
+}
+// f(at, n) for the rows that see no key of this call through features
+template <class F> INLINE void near_rows(const Group& a, F f) {
+  const int64_t last = (a.c.within < a.c.S ? a.c.within : a.c.S) - a.past();
+  for (int64_t at = 0; at < last; at += C) f(at, (int)(last - at < C ? last - at : C));
 }
 // Causal rows at from..to, after the state in w
 void sweep(const Group& a, Work& w, int64_t from, int64_t to) {
-  const int64_t past = a.past();
+  const int64_t within = a.c.within, unread = a.unread(), ahead = a.ahead();
+  if (within) {
+    memcpy(w.now, w.s.rel, sizeof(float) * a.s.Fp);
+    near_rows(a, [&](int64_t at, int n) { for (int64_t h = a.low; h < a.high; ++h) read_rows(a, w, h, at, n, nullptr, a.c.sums != nullptr); });
+    to -= within;
+  }
   for (int64_t t = from; t < to;) {
-    bool reading = t >= past;
-    Chunk c = next_keys(a, w, t, reading || past > to ? to : past, true);
+    bool reading = t >= unread;
+    Chunk c = next_keys(a, w, t, reading || unread > to ? to : unread, true);
     rescale(a.s, w, false);
     if (reading) {
       transpose(w.K, a.s.Fp, worked(c.n), a.s.Fp, w.KT, C);
-      for (int64_t h = a.low; h < a.high; ++h) read_rows(a, w, h, t - past, c.n, &c);
+      for (int64_t h = a.low; h < a.high; ++h) read_rows(a, w, h, t + ahead, c.n, &c);
     }
-    if (t + c.n < a.c.S || a.c.sums_after) add_keys(a.s, w, c);
+    if (t + c.n < to || a.c.sums_after) add_keys(a.s, w, c);
     if (!w.s.settled) w.s.settle(a.s);
     t += c.n;
   }
+  if (within && to >= 0 && a.c.sums_after) absorb(a, w, to, to + 1, true);  // the next row sees one key more through features
 }
 void read_all(const Group& a, Work& w, int64_t from, int64_t to) {  // rows that see all keys of the state
   memcpy(w.now, w.s.rel, sizeof(float) * a.s.Fp);
@@ -686,34 +794,83 @@ void towards_sums(const Group& a, Work& w, int64_t h, int64_t at, int n, int M, 
     if (over == 0) zero_rows(w.dN, i, i + 1, s.Vp);
   }
 }
-// dq of n rows; the state lies as (V, F) in w.s.S. With `own`, the keys of their chunk are in w.K and its values in w.VT.
-void queries_backward(const Group& a, Work& w, int64_t h, int64_t at, int n, const Chunk* own, float* inverse) {
+// From logarithms of pairs in w.near_pairs to weights there, and to gradients of the logarithms in w.near_dpairs; dO is in g
+void near_gradients(const Shape& s, Work& w, int M, int m, Rows g, const float* VT, const float* log_sums, int n) {
+  const int columns = worked(m) < W ? W : worked(m);
+  tiles<W == 16 ? 1 : 2>(M, columns, [&](auto t, int i, int c) {
+    for (int r = 0; r < height(t); ++r) for (auto& x : t.x[r]) x = all(-w.dots[i + r]);
+    t.add(g.x + i * g.ld, g.ld, 1, VT + c, C, 0, s.V);
+    t.store_to(w.near_dpairs + i * C + c, C);
+  });
+  for (int i = 0; i < M; ++i)
+    for (int c = 0; c < columns; c += W) {
+      vf log = load(w.near_pairs + i * C + c), y = exp2_(min_(vf{}, log - (i < n ? log_sums[i] : 0.0f)));
+      y = log <= NONE ? vf{} : y;
+      vf d = y * load(w.near_dpairs + i * C + c);
+      store(w.near_pairs + i * C + c, y), store(w.near_dpairs + i * C + c, log <= NONE ? vf{} : d);
+    }
+}
+// dO of n rows; dO.O goes into w.dots
+Rows near_directions(const Group& a, Work& w, int64_t h, int64_t at, int n, int M) {
+  Rows g = a.head(a.c.grad, h).read(at, n, M, a.s.V, nullptr, w.grad_room), o = a.head(a.c.out, h).read(at, n, M, a.s.V, nullptr, w.out_room);
+  for (int i = 0; i < M; ++i) {
+    vf dot = vf{};
+    for (int j = 0; j < a.s.Vp; j += W) dot += load(g.x + i * g.ld + j) * load(o.x + i * o.ld + j);
+    w.dots[i] = sum(dot);
+  }
+  return g;
+}
+INLINE void add_near_gradient(const Shape& s, Work& w, int M, float scale, Room to) {
+  for (int i = 0; i < M; ++i) for (int c = 0; c < s.Kp; c += W) store(to.x + i * to.ld + c, load(to.x + i * to.ld + c) + load(w.near_grad + i * s.Kp + c) * scale);
+}
+// dq of n rows, with `far` through features; the state lies as (V, F) in w.s.S. With `own`, the keys of their chunk are in w.K
+// and its values in w.VT.
+void queries_backward(const Group& a, Work& w, int64_t h, int64_t at, int n, const Chunk* own, float* inverse, bool far = true) {
   const Shape& s = a.s;
+  const bool window = a.c.within > 0;
   const int M = worked(n), Fp = s.Fp;
   Rows x = a.head(a.c.q, h).read(at, n, M, s.K, nullptr, w.query_room);
-  map_queries(s, w, a.pq, x, M);
-  memcpy(w.running, w.s.Z, sizeof(float) * Fp);
-  for (int i = 0; i < n; ++i) {
-    vf d = vf{};
-    for (int f = 0; f < Fp; f += W) {
-      vf z = load(w.running + f);
-      if (own) z += load(w.K + i * Fp + f), store(w.running + f, z);
-      d += load(w.Q + i * Fp + f) * z;
-    }
-    float y = sum(d);
-    inverse[i] = y == 0 ? 0 : 1 / y;
-  }
-  towards_sums(a, w, h, at, n, M, inverse);
-  if (own) pairs(w.dP, M, {w.dN, s.Vp}, w.VT, s.Vp, w.dd);
-  tiles(M, Fp, [&](auto t, int i, int f) {
-    for (int r = 0; r < height(t); ++r) for (int c = 0; c < width(t) / W; ++c) t.x[r][c] = w.dd[i + r] * load(w.s.Z + f + c * W);
-    t.add(w.dN + i * s.Vp, s.Vp, 1, w.s.S + f, Fp, 0, s.V);
-    if (own) t.add(w.dP + i * C, C, 1, w.K + f, Fp, 0, i + height(t) < n ? i + height(t) : n);
-    t.store_to(w.G + i * Fp + f, Fp);
-  });
+  const float* log_sums = window ? a.c.log_sums + (a.b * a.c.H + h) * a.c.T + at : nullptr;
+  if (window) scale_queries(s, w, x, M);
   Strip dq = a.head(a.c.dq, h);
   Room to = dq.place(at, n, M, s.K, w.query_room == x.x ? w.row : w.query_room);
-  unmap(s, w, a.pq, x, w.Q, w.G, M, to);
+  if (far) {
+    map_queries(s, w, a.pq, x, M);
+    memcpy(w.running, w.s.Z, sizeof(float) * Fp);
+    for (int i = 0; i < n; ++i) {
+      if (window) { inverse[i] = exp2f(fminf(w.largest[i] - log_sums[i], 0)); continue; }
+      vf d = vf{};
+      for (int f = 0; f < Fp; f += W) {
+        vf z = load(w.running + f);
+        if (own) z += load(w.K + i * Fp + f), store(w.running + f, z);
+        d += load(w.Q + i * Fp + f) * z;
+      }
+      float y = sum(d);
+      inverse[i] = y == 0 ? 0 : 1 / y;
+    }
+    towards_sums(a, w, h, at, n, M, inverse);
+    if (own) pairs(w.dP, M, {w.dN, s.Vp}, w.VT, s.Vp, w.dd);
+    tiles(M, Fp, [&](auto t, int i, int f) {
+      for (int r = 0; r < height(t); ++r) for (int c = 0; c < width(t) / W; ++c) t.x[r][c] = w.dd[i + r] * load(w.s.Z + f + c * W);
+      t.add(w.dN + i * s.Vp, s.Vp, 1, w.s.S + f, Fp, 0, s.V);
+      if (own) t.add(w.dP + i * C, C, 1, w.K + f, Fp, 0, i + height(t) < n ? i + height(t) : n);
+      t.store_to(w.G + i * Fp + f, Fp);
+    });
+    unmap(s, w, a.pq, x, w.Q, w.G, M, to);
+  } else for (int i = 0; i < M; ++i) memset(to.x + i * to.ld, 0, sizeof(float) * s.Kp);
+  if (window) {
+    Rows g = near_directions(a, w, h, at, n, M);
+    zero_rows(w.near_grad, 0, M, s.Kp);
+    const int64_t p = a.past() + at;
+    near_blocks(a, w, p, n, [&](int64_t j, int m, const uint8_t* live, Rows keys) {
+      near_logarithms(a, w, p, n, M, j, m, live);
+      Rows v = a.v.read(j, m, worked(m), s.V, live, w.near_value);
+      transpose(v.x, v.ld, worked(m), s.Vp, w.near_turned, C);
+      near_gradients(s, w, M, m, g, w.near_turned, log_sums, n);
+      add_product({w.near_grad, s.Kp}, M, s.Kp, w.near_dpairs, C, 1, keys, m);
+    });
+    add_near_gradient(s, w, M, (float)a.c.kernel_scale, to);
+  }
   dq.write(at, n, s.K, to);
 }
 // R += Q' dN and rr += Q' dd, where R lies as (F, V) in w.ST and rr in w.top
@@ -721,28 +878,50 @@ INLINE void add_rows(const Shape& s, Work& w, int n) {
   add_product({w.ST, s.Vp}, s.Fp, s.Vp, w.Q, 1, s.Fp, {w.dN, s.Vp}, n);
   for (int f = 0; f < s.Fp; f += W) { vf r = load(w.top + f); for (int i = 0; i < n; ++i) r += w.dd[i] * load(w.Q + i * s.Fp + f); store(w.top + f, r); }
 }
-// dk and dv of the keys t..t+n against the references w.now; with `reading` the rows of the chunk see its keys
-void keys_backward(const Group& a, Work& w, float* RT, int64_t t, int n, bool reading, const float* inverse) {
+// Adds what the rows that see keys t..t+n within the window say of these keys, to `to`, and of their values, to w.dV
+void near_keys_backward(const Group& a, Work& w, int64_t t, int n, const uint8_t* live, Rows x, Rows v, Room to) {
+  const Shape& s = a.s;
+  const int64_t past = a.past(), end = t + n - 1 + a.c.within < a.c.S ? t + n - 1 + a.c.within : a.c.S;
+  zero_rows(w.near_grad, 0, worked(n), s.Kp);
+  transpose(x.x, x.ld, worked(n), s.Kp, w.near_turned, C);
+  transpose(v.x, v.ld, worked(n), s.Vp, w.VT, C);
+  for (int64_t h = a.low; h < a.high; ++h)
+    for (int64_t p = t > past ? t : past; p < end; p += C) {
+      const int rows = (int)(end - p < C ? end - p : C), M = worked(rows);
+      scale_queries(s, w, a.head(a.c.q, h).read(p - past, rows, M, s.K, nullptr, w.near_key), M);
+      near_logarithms(a, w, p, rows, M, t, n, live);
+      Rows g = near_directions(a, w, h, p - past, rows, M);
+      near_gradients(s, w, M, n, g, w.VT, a.c.log_sums + (a.b * a.c.H + h) * a.c.T + p - past, rows);
+      add_product({w.dV, s.Vp}, worked(n), s.Vp, w.near_pairs, 1, C, g, rows);
+      add_product({w.near_grad, s.Kp}, worked(n), s.Kp, w.near_dpairs, 1, C, {w.near_query, s.Kp}, rows);
+    }
+  add_near_gradient(s, w, worked(n), LN2, to);  // w.near_query has the kernel's scale and log2(e)
+}
+// dk and dv of the keys t..t+n, with `far` through features, against the references w.now; with `reading` the rows of the
+// chunk see its keys
+void keys_backward(const Group& a, Work& w, float* RT, int64_t t, int n, bool reading, const float* inverse, bool far = true) {
   const Shape& s = a.s;
   const Call& c = a.c;
   const int M = worked(n), Fp = s.Fp;
   const uint8_t* live = a.live(t, n);
   Rows x = a.k.read(t, n, M, s.K, live, w.key_room);
-  map_keys(s, w, a.pk, x, n, live, true, true);
   Rows v = a.v.read(t, n, M, s.V, live, w.value_room);
-  transpose(w.ST, s.Vp, Fp, s.Vp, RT, Fp);
-  tiles(M, s.Vp, [&](auto u, int i, int j) {
-    u.clear();
-    u.add(w.K + i * Fp, Fp, 1, w.ST + j, s.Vp, 0, Fp);
-    u.store_to(w.dV + i * s.Vp + j, s.Vp);
-  });
-  tiles(M, Fp, [&](auto u, int i, int f) {
-    for (auto& row : u.x) for (int m = 0; m < width(u) / W; ++m) row[m] = load(w.top + f + m * W);
-    u.add(v.x + i * v.ld, v.ld, 1, RT + f, Fp, 0, s.V);
-    u.store_to(w.G + i * Fp + f, Fp);
-  });
+  if (far) {
+    map_keys(s, w, a.pk, x, n, live, true, true);
+    transpose(w.ST, s.Vp, Fp, s.Vp, RT, Fp);
+    tiles(M, s.Vp, [&](auto u, int i, int j) {
+      u.clear();
+      u.add(w.K + i * Fp, Fp, 1, w.ST + j, s.Vp, 0, Fp);
+      u.store_to(w.dV + i * s.Vp + j, s.Vp);
+    });
+    tiles(M, Fp, [&](auto u, int i, int f) {
+      for (auto& row : u.x) for (int m = 0; m < width(u) / W; ++m) row[m] = load(w.top + f + m * W);
+      u.add(v.x + i * v.ld, v.ld, 1, RT + f, Fp, 0, s.V);
+      u.store_to(w.G + i * Fp + f, Fp);
+    });
+  } else zero_rows(w.dV, 0, M, s.Vp);
   if (reading) {
-    const int64_t at = t - a.past();
+    const int64_t at = t + a.ahead();
     transpose(w.K, Fp, M, Fp, w.KT, C);
     transpose(v.x, v.ld, M, s.Vp, w.VT, C);
     for (int64_t h = a.low; h < a.high; ++h) {
@@ -768,7 +947,9 @@ void keys_backward(const Group& a, Work& w, float* RT, int64_t t, int n, bool re
   int64_t head = a.g * c.slices + a.slice;
   Strip dk(c.dk, a.b, head, narrow), dv(c.dv, a.b, head, narrow);
   Room to = dk.place(t, n, M, s.K, w.query_room);
-  unmap(s, w, a.pk, x, w.K, w.G, M, to);
+  if (far) unmap(s, w, a.pk, x, w.K, w.G, M, to);
+  else for (int i = 0; i < M; ++i) memset(to.x + i * to.ld, 0, sizeof(float) * s.Kp);
+  if (c.within) near_keys_backward(a, w, t, n, live, x, v, to);
   dk.write(t, n, s.K, to);
   dv.write(t, n, s.V, {w.dV, s.Vp});
 }
@@ -779,16 +960,21 @@ INLINE void clear_returns(const Shape& s, Work& w) {
 
 void backward_causal(const Group& a, Work& w, Tape& tape, float* RT, int64_t from, int64_t to) {
   const Shape& s = a.s;
-  const int64_t past = a.past();
+  const int64_t within = a.c.within, unread = a.unread(), ahead = a.ahead();
   w.s.clear(s);
   tape.clear();
+  if (within) {
+    near_rows(a, [&](int64_t at, int n) { for (int64_t h = a.low; h < a.high; ++h) queries_backward(a, w, h, at, n, nullptr, nullptr, false); });
+    to -= within;
+    for (int64_t t = to > 0 ? to : 0; t < a.c.S; t += C) keys_backward(a, w, RT, t, (int)(a.c.S - t < C ? a.c.S - t : C), false, nullptr, false);
+  }
   for (int64_t t = from; t < to;) {  // from the left: dq
-    bool reading = t >= past;
-    Chunk c = next_keys(a, w, t, reading || past > to ? to : past, true);
+    bool reading = t >= unread;
+    Chunk c = next_keys(a, w, t, reading || unread > to ? to : unread, true);
     rescale(s, w, true);
     if (reading) {
       transpose(c.v.x, c.v.ld, worked(c.n), s.Vp, w.VT, C);
-      for (int64_t h = a.low; h < a.high; ++h) queries_backward(a, w, h, t - past, c.n, &c, tape.inverse + (h - a.low) * a.c.T + t - past);
+      for (int64_t h = a.low; h < a.high; ++h) queries_backward(a, w, h, t + ahead, c.n, &c, tape.inverse + (h - a.low) * a.c.T + t + ahead);
     }
     add_product({w.s.S, s.Fp}, (s.V + 7) / 8 * 8 <= s.Vp ? (s.V + 7) / 8 * 8 : s.Vp, s.Fp, c.v.x, 1, c.v.ld, {w.K, s.Fp}, c.n);
     for (int f = 0; f < s.Fp; f += W) { vf z = load(w.s.Z + f); for (int j = 0; j < c.n; ++j) z += load(w.K + j * s.Fp + f); store(w.s.Z + f, z); }
@@ -877,7 +1063,7 @@ int attend(const Call& c) {
   const int64_t items = c.B * c.G * c.slices, size = padded((int64_t)Work::floats(s));
   // Few heads on many threads: spans of the length. First the sums of the keys before them, in shares of equal size.
   const int64_t most = c.threads / (items > 0 ? items : 1) < 8 ? c.threads / (items > 0 ? items : 1) : 8;
-  const int64_t spans = !c.begins && most > 1 && c.S >= 8 * C * most && c.T >= 8 * C * most ? most : 1;
+  const int64_t spans = !c.begins && !c.within && most > 1 && c.S >= 8 * C * most && c.T >= 8 * C * most ? most : 1;
   const int64_t shares = spans == 1 ? 0 : c.causal ? (spans - 1) * spans : spans, state = padded((int64_t)State::floats(s));
   Memory room(c.threads * size + items * shares * state);
   if (!room.at || !sides.ready(s)) return 1;

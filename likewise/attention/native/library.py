@@ -11,8 +11,8 @@ import torch  # first, so that the kernel shares its OpenMP threads
 from torch import Tensor
 
 FOLDER = Path(__file__).parent
-FIELDS = 63  # of the kernel's `Call`
-PACKED = struct.Struct(f"{FIELDS}q")
+FIELDS = 67  # of the kernel's `Call`
+PACKED = struct.Struct(f"{FIELDS - 1}qd")
 SETS = {16: "AVX-512", 8: "AVX2", 4: "portable"}
 
 
@@ -66,10 +66,10 @@ def addresses(*tensors: Tensor | None) -> Numbers:
     return [0 if x is None else x.data_ptr() for x in tensors]
 
 
-def call(name: str, numbers: Numbers) -> None:
+def call(name: str, numbers: Numbers, log_sums: int, scale: float) -> None:
     """One of the kernel's functions with the fields of its `Call`, all of which have 8 bytes."""
     assert kernel.functions is not None
-    if getattr(kernel.functions, f"likewise_{name}")(PACKED.pack(*numbers)):
+    if getattr(kernel.functions, f"likewise_{name}")(PACKED.pack(*numbers, log_sums, scale)):
         raise MemoryError("linear_attention: the kernel must have memory; got none.")
 
 

@@ -11,9 +11,10 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.library import Library
 
-from likewise.attention.chunked import Form, Problem, attend_all, attend_causally, attend_packed
+from likewise.attention.chunked import Form, Problem, attend_all, attend_both_ways, attend_causally, attend_packed
 from likewise.attention.features import Elu, FeatureMap, Relu, Scaled
 from likewise.attention.fitted import Fitted
+from likewise.attention.kernels import Exponential
 from likewise.attention.native import library
 from likewise.attention.prefix import Prefix
 from likewise.attention.random_features import Hyperbolic, Positive
@@ -38,6 +39,16 @@ class Exponents(NamedTuple):
         w, (offsets, mean, slope, curve) = self[0].to(x.dtype), (part.to(x.dtype)[:, None] for part in self[1:])
         x = x - mean
         return x @ w.mT + offsets + (x * (slope - curve * x)).sum(-1, keepdim=True)
+
+
+class Near(NamedTuple):
+    """Pairs less than `within` positions apart have the weight exp(scale q.k); within = 0 is none."""
+
+    within: int = 0
+    scale: float = 0.0
+
+
+NO_WINDOW = Near()
 
 
 class Described(NamedTuple):
@@ -110,24 +121,51 @@ def covers(features: FeatureMap, q: Tensor, k: Tensor, v: Tensor) -> bool:
     return forward_ad._current_level < 0 or not any(has_tangent(x) for x in (q, k, v))
 
 
+def near(features: FeatureMap, within: int | None, key_dim: int) -> Near:
+    """The window of a map that the kernel covers; an exact map's features are as good."""
+    if within is None or features.exact:
+        return Near()
+    assert isinstance(features.kernel, Exponential)
+    return Near(within, features.kernel.scale_for(key_dim))
+
+
 def attend(
-    features: FeatureMap, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, begins: Tensor | None, *, causal: bool
+    features: FeatureMap,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    seen: Tensor | None,
+    begins: Tensor | None,
+    *,
+    causal: bool,
+    within: int | None = None,
 ) -> Float[Tensor, "B H T V"]:
     """Outputs (B, H, T, V). begins: (B, S), True where a packed sequence begins."""
     kind, numbers = describe(features)
-    return torch.ops.likewise.attend(q, k, v, seen, begins, kind, numbers, causal)
+    window = near(features, within, q.shape[3])
+    return torch.ops.likewise.attend(q, k, v, seen, begins, kind, numbers, causal, *window)[0]
 
 
 def extend(
-    features: FeatureMap, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, prefix: Prefix | None
+    features: FeatureMap,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    seen: Tensor | None,
+    prefix: Prefix | None,
+    within: int | None = None,
 ) -> tuple[Float[Tensor, "B H T V"], Prefix]:
-    """Causal outputs of T positions after a prefix, and the prefix after them. It passes no gradients."""
+    """Causal outputs of the last T of S positions after a prefix, and the prefix after them. It passes no gradients.
+
+    With a window, the prefix of all but the last within - 1 positions: the next row sees these pair by pair.
+    """
     kind, numbers = describe(features)
+    window = near(features, within, q.shape[3])
     sums, scale = (None, None) if prefix is None else prefix
     # A step takes less time than torch takes to find its operator; only who watches operators needs one.
     watched = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
     op = torch.ops.likewise.extend if watched else _extend
-    out, sums, scale = op(q, k, v, seen, sums, scale, kind, numbers)
+    out, sums, scale = op(q, k, v, seen, sums, scale, kind, numbers, *window)
     return out, Prefix(sums, None if kind == RELU else scale)
 
 
@@ -140,16 +178,16 @@ def extends(features: FeatureMap, q: Tensor, k: Tensor, v: Tensor, prefix: Prefi
 
 _library = Library("likewise", "DEF")
 _library.define(
-    "attend(Tensor q, Tensor k, Tensor v, Tensor? seen, Tensor? begins, int kind, Tensor[] numbers, bool causal)"
-    " -> Tensor"
+    "attend(Tensor q, Tensor k, Tensor v, Tensor? seen, Tensor? begins, int kind, Tensor[] numbers, bool causal,"
+    " int within, float scale) -> (Tensor, Tensor)"
 )
 _library.define(
-    "attend_backward(Tensor grad, Tensor out, Tensor q, Tensor k, Tensor v, Tensor? seen, Tensor? begins, int kind,"
-    " Tensor[] numbers, bool causal) -> (Tensor, Tensor, Tensor)"
+    "attend_backward(Tensor grad, Tensor out, Tensor log_sums, Tensor q, Tensor k, Tensor v, Tensor? seen,"
+    " Tensor? begins, int kind, Tensor[] numbers, bool causal, int within, float scale) -> (Tensor, Tensor, Tensor)"
 )
 _library.define(
-    "extend(Tensor q, Tensor k, Tensor v, Tensor? seen, Tensor? sums, Tensor? scale, int kind, Tensor[] numbers)"
-    " -> (Tensor, Tensor, Tensor)"
+    "extend(Tensor q, Tensor k, Tensor v, Tensor? seen, Tensor? sums, Tensor? scale, int kind, Tensor[] numbers,"
+    " int within, float window_scale) -> (Tensor, Tensor, Tensor)"
 )
 
 
@@ -186,6 +224,9 @@ def _call(
     numbers: list[Tensor],
     sizes: Sizes,
     causal: bool,
+    near: Near = NO_WINDOW,
+    strict: bool = False,
+    log_sums: Tensor | None = None,
 ) -> None:
     """Call the kernel with the fields of its `Call`, in order; matrices that are not given are the last ones."""
     bf16 = matrices[0].dtype == torch.bfloat16
@@ -193,7 +234,8 @@ def _call(
     fields = [number for x in matrices for number in library.matrix(x)]
     fields += [0] * (library.MATRICES - len(fields))
     fields += library.addresses(*masks, *states, *(numbers or NO_NUMBERS))
-    library.call(name, [*fields, *sizes, kind, causal, bf16, bf16 and sizes.slices > 1, library.threads()])
+    fields += [*sizes, kind, causal, bf16, bf16 and sizes.slices > 1, library.threads(), near.within, strict]
+    library.call(name, fields, *library.addresses(log_sums), near.scale)
 
 
 def _in_rows(x: Tensor) -> Tensor:
@@ -210,11 +252,63 @@ def _attend(
     kind: int,
     numbers: list[Tensor],
     causal: bool,
-) -> Tensor:
+    within: int,
+    scale: float,
+) -> tuple[Tensor, Tensor]:
+    if within and not causal:
+        return _attend_both_ways(q, k, v, seen, kind, numbers, Near(within, scale))
     q, k, v = _in_rows(q), _in_rows(k), _in_rows(v)
-    out, sizes = _outputs(q, v), Sizes.of(q, k, v, numbers)
-    _call("attend", (q, k, v, out), masks=(seen, begins), kind=kind, numbers=numbers[:10], sizes=sizes, causal=causal)
-    return out
+    out, log_sums, sizes = _outputs(q, v), _log_sums(q, within), Sizes.of(q, k, v, numbers)
+    _call(
+        "attend",
+        (q, k, v, out),
+        masks=(seen, begins),
+        kind=kind,
+        numbers=numbers[:10],
+        sizes=sizes,
+        causal=causal,
+        near=Near(within, scale),
+        log_sums=log_sums,
+    )
+    return out, log_sums
+
+
+def _attend_both_ways(
+    q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, kind: int, numbers: list[Tensor], near: Near
+) -> tuple[Tensor, Tensor]:
+    """What rows see of the keys up to their own, and, from the other end, of the keys after it; log2 of both sums."""
+    halves = []
+    for strict, tensors in enumerate(((q, k, v, seen), _flipped(q, k, v, seen))):
+        q, k, v, mask = (x if x is None or x.dim() == 2 else _in_rows(x) for x in tensors)
+        out, log_sums, sizes = _outputs(q, v), _log_sums(q, near.within), Sizes.of(q, k, v, numbers)
+        _call(
+            "attend",
+            (q, k, v, out),
+            masks=(mask, None),
+            kind=kind,
+            numbers=numbers[:10],
+            sizes=sizes,
+            causal=True,
+            near=near,
+            strict=bool(strict),
+            log_sums=log_sums,
+        )
+        halves.append((out, log_sums))
+    (left, left_sums), (right, right_sums) = halves[0], (x.flip(2) for x in halves[1])
+    log_sums = torch.logaddexp2(left_sums, right_sums)
+    finite = log_sums.masked_fill(log_sums == -torch.inf, 0)[..., None]
+    shares = [(sums[..., None] - finite).exp2_() for sums in (left_sums, right_sums)]
+    return (left * shares[0]).add_(right * shares[1]).to(left.dtype), log_sums
+
+
+def _flipped(*tensors: Tensor | None) -> list[Tensor | None]:
+    """Positions from right to left: those of matrices and of masks."""
+    return [None if x is None else x.flip(2 if x.dim() > 2 else 1) for x in tensors]
+
+
+def _log_sums(q: Tensor, within: int) -> Tensor:
+    """With a window, memory for log2 of every row's denominator."""
+    return q.new_empty(q.shape[:3] if within else 0, dtype=torch.float32)
 
 
 def _outputs(q: Tensor, v: Tensor) -> Tensor:
@@ -224,6 +318,7 @@ def _outputs(q: Tensor, v: Tensor) -> Tensor:
 def _attend_backward(
     grad: Tensor,
     out: Tensor,
+    log_sums: Tensor,
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -232,6 +327,35 @@ def _attend_backward(
     kind: int,
     numbers: list[Tensor],
     causal: bool,
+    within: int,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    near = Near(within, scale)
+    given = (kind, numbers, causal or within > 0, near)
+    gradients = _backward_pass(grad, out, log_sums, q, k, v, seen, begins, *given)
+    if causal or not within:
+        return gradients
+    flipped = _flipped(grad, out, log_sums, q, k, v, seen)
+    others = _flipped(*_backward_pass(*flipped, None, *given, strict=True))
+    dq, dk, dv = (one.add_(other) for one, other in zip(gradients, others, strict=True))
+    return dq, dk, dv
+
+
+def _backward_pass(
+    grad: Tensor,
+    out: Tensor,
+    log_sums: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    seen: Tensor | None,
+    begins: Tensor | None,
+    kind: int,
+    numbers: list[Tensor],
+    causal: bool,
+    near: Near,
+    *,
+    strict: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     q, k, v, out, grad = (_in_rows(x) for x in (q, k, v, out, grad))
     sizes = Sizes.of(q, k, v, numbers)
@@ -239,8 +363,18 @@ def _attend_backward(
     dtype, heads = (k.dtype if sizes.slices == 1 else torch.float32), sizes.groups * sizes.slices
     dq = q.new_empty(q.shape)
     dk, dv = (x.new_empty(sizes.batch, heads, *x.shape[2:], dtype=dtype) for x in (k, v))
-    matrices = (q, k, v, out, grad, dq, dk, dv)
-    _call("differentiate", matrices, masks=(seen, begins), kind=kind, numbers=numbers[:10], sizes=sizes, causal=causal)
+    _call(
+        "differentiate",
+        (q, k, v, out, grad, dq, dk, dv),
+        masks=(seen, begins),
+        kind=kind,
+        numbers=numbers[:10],
+        sizes=sizes,
+        causal=causal,
+        near=near,
+        strict=strict,
+        log_sums=log_sums.contiguous(),
+    )
     if sizes.slices > 1:
         dk, dv = (x.unflatten(1, (-1, sizes.slices)).sum(2).to(k.dtype) for x in (dk, dv))
     return dq, dk, dv
@@ -255,12 +389,14 @@ def _extend(
     scale: Tensor | None,
     kind: int,
     numbers: list[Tensor],
+    within: int,
+    window_scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     q, k, v = _in_rows(q), _in_rows(k), _in_rows(v)
     out, sizes = _outputs(q, v), Sizes.of(q, k, v, numbers)
     after, scale_after = _states(k, v, kind, sizes.features)
     name = "attend"
-    if sizes.length == 1:
+    if sizes.length == 1 and not within:
         # A single row reads frequencies as (K, F).
         name, numbers = "step", numbers and [numbers[10], *numbers[1:5], numbers[11], *numbers[6:10]]
     states = (None if sums is None else sums.contiguous(), None if scale is None else scale.contiguous())
@@ -273,6 +409,8 @@ def _extend(
         numbers=numbers[:10],
         sizes=sizes,
         causal=True,
+        near=Near(within, window_scale),
+        log_sums=_log_sums(q, within),
     )
     return out, after, scale_after
 
@@ -290,50 +428,71 @@ _library.impl("extend", _extend, "CPU")
 
 
 @torch.library.register_fake("likewise::attend", lib=_library)
-def _attend_shape(q: Tensor, k: Tensor, v: Tensor, *rest: object) -> Tensor:
-    return _outputs(q, v)
+def _attend_shape(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    seen: object,
+    begins: object,
+    kind: int,
+    numbers: object,
+    causal: bool,
+    within: int,
+    scale: float,
+) -> tuple[Tensor, Tensor]:
+    return _outputs(q, v), _log_sums(q, within)
 
 
 @torch.library.register_fake("likewise::attend_backward", lib=_library)
 def _attend_backward_shape(
-    grad: Tensor, out: Tensor, q: Tensor, k: Tensor, v: Tensor, *rest: object
+    grad: Tensor, out: Tensor, log_sums: Tensor, q: Tensor, k: Tensor, v: Tensor, *rest: object
 ) -> tuple[Tensor, ...]:
     return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
 
 
 @torch.library.register_fake("likewise::extend", lib=_library)
 def _extend_shape(
-    q: Tensor, k: Tensor, v: Tensor, seen: object, sums: object, scale: object, kind: int, numbers: list[Tensor]
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    seen: object,
+    sums: object,
+    scale: object,
+    kind: int,
+    numbers: list[Tensor],
+    *window: object,
 ) -> tuple[Tensor, Tensor, Tensor]:
     return _outputs(q, v), *_states(k, v, kind, numbers[0].shape[1] if numbers else q.shape[3])
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    q, k, v, seen, begins, ctx.kind, numbers, ctx.causal = inputs
-    ctx.save_for_backward(output, q, k, v, seen, begins, *numbers)
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    q, k, v, seen, begins, ctx.kind, numbers, *ctx.how = inputs
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(*output, q, k, v, seen, begins, *numbers)
 
 
-def _gradients(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    out, q, k, v, seen, begins, *numbers = ctx.saved_tensors
-    given = (grad, out, q, k, v, seen, begins, ctx.kind, numbers, ctx.causal)
-    return *torch.ops.likewise.attend_backward(*given), None, None, None, [None] * len(numbers), None
+def _gradients(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Any, ...]:
+    out, log_sums, q, k, v, seen, begins, *numbers = ctx.saved_tensors
+    given = (grad, out, log_sums, q, k, v, seen, begins, ctx.kind, numbers, *ctx.how)
+    return *torch.ops.likewise.attend_backward(*given), None, None, None, [None] * len(numbers), None, None, None
 
 
 def _keep_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    grad, _, q, k, v, seen, begins, ctx.kind, numbers, ctx.causal = inputs
+    grad, _, _, q, k, v, seen, begins, ctx.kind, numbers, *ctx.how = inputs
     ctx.save_for_backward(grad, q, k, v, seen, begins, *numbers)
 
 
 def _second_gradients(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
     """Of the backward pass, by the torch form; what its outputs say of `out` is said of q, k and v instead."""
     grad, q, k, v, seen, begins, *numbers = ctx.saved_tensors
-    again = torch.is_grad_enabled()
+    again, (causal, within, scale) = torch.is_grad_enabled(), ctx.how
     with torch.enable_grad():
         leaves = [x if again and x.requires_grad else x.detach().requires_grad_() for x in (grad, q, k, v)]
-        out = _torch_form(ctx.kind, numbers, *leaves[1:], seen, begins, causal=ctx.causal)
+        out = _torch_form(ctx.kind, numbers, *leaves[1:], seen, begins, causal=causal, near=Near(within, scale))
         first = torch.autograd.grad(out, leaves[1:], leaves[0], create_graph=True)
         second = torch.autograd.grad(first, leaves, grads, create_graph=again, allow_unused=True)
-    return second[0], None, *second[1:], None, None, None, [None] * len(numbers), None
+    nothing = (None, None, None, [None] * len(numbers), None, None, None)
+    return second[0], None, None, *second[1:], *nothing
 
 
 torch.library.register_autograd("likewise::attend", _gradients, setup_context=_keep, lib=_library)
@@ -345,10 +504,11 @@ torch.library.register_autograd(
 class _Given(FeatureMap):
     """The map that the kernel was given as numbers."""
 
+    exact = False
     logarithmic = "features"
 
-    def __init__(self, numbers: Sequence[Tensor]) -> None:
-        super().__init__()
+    def __init__(self, numbers: Sequence[Tensor], scale: float) -> None:
+        super().__init__(Exponential(scale or None))
         self.of_queries, self.of_keys = Exponents(*numbers[:5]), Exponents(*numbers[5:10])
         self.kv_heads, self.dim = numbers[0].shape[:2]
 
@@ -369,10 +529,14 @@ def _torch_form(
     begins: Tensor | None,
     *,
     causal: bool,
+    near: Near,
 ) -> Tensor:
     """What the kernel computes, by torch's operators."""
-    features = Elu() if kind == ELU else Relu() if kind == RELU else _Given(numbers)
+    features = Elu() if kind == ELU else Relu() if kind == RELU else _Given(numbers, near.scale)
     problem = Problem.fold(features, q, k, v, seen)
     if begins is not None:
         return attend_packed(problem, begins.long().cumsum(1), causal=causal, chunk_size=None)
-    return attend_causally(problem, None, Form.features(problem))[0] if causal else attend_all(problem)
+    form = Form.choose(problem, causal=causal, within=near.within or None)
+    if causal:
+        return attend_causally(problem, None, form)[0]
+    return attend_both_ways(problem, form) if near.within else attend_all(problem)
