@@ -35,10 +35,12 @@ def refuse(
     raise error(f"{where}: {name} must {rule}; got {got}.{' ' + hint if hint else ''}")
 
 
-def require(holds: bool, where: str, name: str, rule: str, got: object, hint: str = "") -> None:
+def require(
+    holds: bool, where: str, name: str, rule: str, got: object, hint: str = "", error: type[ValueError] = ValueError
+) -> None:
     """`refuse` unless the rule holds."""
     if not holds:
-        refuse(where, name, rule, got, hint)
+        refuse(where, name, rule, got, hint, error)
 
 
 def require_count(where: str, name: str, value: object, *, least: int = 1) -> None:

@@ -127,8 +127,9 @@ def _survives(claim: Claim, found: Finding) -> Finding:
         if not undefined:
             return NOTHING
         return Finding("inconclusive", "undecided", "undefined wherever it was tried", engine="judge")
-    if undefined and "where" not in found.detail:
-        return replace(found, detail=f"{found.detail}, where both sides are defined")
+    if undefined and not found.where:
+        where = "where both sides are defined"
+        return replace(found, detail=f"{found.detail}, {where}", where=where)
     return found
 
 

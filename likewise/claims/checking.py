@@ -218,6 +218,9 @@ def _verdict(asked: _Asked, answer: "dict[str, Any] | Late") -> Verdict:
         suggestions=tuple(map(str, found["suggestions"])),
         numbers=_pairs(found["numbers"]),
         link=int(found.get("link", 0)),
+        where=str(found.get("where", "")),
+        exact=str(found.get("exact", "")),
+        is_undefined=bool(found.get("is_undefined", False)),
         seconds=float(answer.get("seconds", 0.0)),
         **_known(asked, tuple(sorted(answer.get("versions", {}).items()))),
     )

@@ -45,6 +45,9 @@ class Finding:
     suggestions: tuple[str, ...] = ()  # assumptions, in the claim's language, under which it would hold
     numbers: tuple[tuple[str, str], ...] = ()  # (name, value) pairs worth keeping: exact counts, bounds, sample sizes
     link: int = 0  # of a refuted chain a == b == c: which comparison fails, 1 for the first; 0 if it is not known
+    where: str = ""  # of a proof: the condition it adds, "where denominators are not 0"
+    exact: str = ""  # of a refuted expectation that stands alone on one side: its exact value
+    is_undefined: bool = False  # of a refutation: one side has no value there, the other has
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ class Verdict:
     suggestions: tuple[str, ...] = ()
     numbers: tuple[tuple[str, str], ...] = ()
     link: int = 0  # which comparison of a refuted chain fails, from 1
+    where: str = ""  # the condition that a proof adds, such as "where denominators are not 0"
+    exact: str = ""  # the exact value of a refuted expectation
+    is_undefined: bool = False  # refuted because one side has no value there
     expect: VerdictName | None = None
     revises: str | None = None
     line: int = 0  # of the claim in its file

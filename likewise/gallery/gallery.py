@@ -30,6 +30,7 @@ from likewise.gallery.grouping import Grouped, Grouping
 from likewise.gallery.search import squared_between
 from likewise.gallery.sqlite import SqliteStore
 from likewise.gallery.store import (
+    Absent,
     Array,
     Correction,
     Damaged,
@@ -406,7 +407,7 @@ class Gallery:
 
     def _number(self, where: str, identity: str) -> int:
         number = self.store.number(require_name(where, identity))
-        require(number > 0, where, "identity", "be in the gallery", repr(identity))
+        require(number > 0, where, "identity", "be in the gallery", repr(identity), error=Absent)
         return number
 
     # Erasure, copies
@@ -634,7 +635,8 @@ class Gallery:
         require_name("assign", identity)
         known = {number for each in self.store.models() for *_, numbers in self.store.rows(each) for number in numbers}
         missing = [number for number in templates if number not in known]
-        require(bool(templates) and not missing, "assign", "templates", "be in the gallery", missing[:3] or "none")
+        found = bool(templates) and not missing
+        require(found, "assign", "templates", "be in the gallery", missing[:3] or "none", error=Absent)
         self.store.assign(templates, identity)
 
     def _correct(self, made: Callable[[Grouped], Sequence[Correction]]) -> None:

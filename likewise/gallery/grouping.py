@@ -9,7 +9,7 @@ import numpy
 import torch
 
 from likewise.checks import refuse, require
-from likewise.gallery.store import Correction, Model, Store
+from likewise.gallery.store import Absent, Correction, Model, Store
 from likewise.metric import Clusters, ClusterScores, cluster_scores, restored
 
 LARGEST = 4096  # templates of a component that are clustered anew for each newcomer
@@ -131,7 +131,7 @@ class Grouped:
         """Take corrections, in memory and in the store; what contradicts an earlier one is refused."""
         for number in {number for each in corrections for number in (each.one, each.two)}:
             if number not in self.places:
-                refuse("correct", "template", "be in the gallery", number)
+                refuse("correct", "template", "be in the gallery", number, error=Absent)
         self._apply(corrections)
         self.store.correct(corrections)
         self._followed |= set(corrections)
@@ -139,7 +139,8 @@ class Grouped:
     def split(self, numbers: Sequence[int]) -> list[Correction]:
         """Corrections that take templates out of their cluster: the same as each other, different from the rest."""
         labels, places = self.clusters.labels, [self.places.get(number, -1) for number in numbers]
-        require(bool(numbers) and min(places) >= 0, "split", "templates", "be in the gallery", list(numbers)[:3])
+        found = bool(numbers) and min(places) >= 0
+        require(found, "split", "templates", "be in the gallery", list(numbers)[:3], error=Absent)
         label = int(labels[places[0]])
         inside = all(int(labels[place]) == label for place in places)
         require(inside, "split", "templates", "be of one group", "several")

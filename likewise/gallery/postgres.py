@@ -27,6 +27,7 @@ from likewise.checks import refuse, require
 from likewise.gallery.dumps import copy_notes, erased_from_dump
 from likewise.gallery.search import EXTRA, squared_between
 from likewise.gallery.store import (
+    Absent,
     Array,
     CopyErased,
     Correction,
@@ -442,7 +443,7 @@ class PostgresStore:
         def work(db: Database) -> tuple[int, int]:
             row = db.execute("SELECT id FROM identity WHERE name = %s", (name,)).fetchone()
             if row is None:
-                refuse("forget", "identity", "be in the gallery", repr(name))
+                refuse("forget", "identity", "be in the gallery", repr(name), error=Absent)
             gone = [
                 number
                 for model in _models(db)

@@ -23,6 +23,7 @@ from likewise.gallery.dumps import being_written, copy_notes, erased_from_dump, 
 from likewise.gallery.search import Matrix
 from likewise.gallery.store import (
     NAME,
+    Absent,
     CopyErased,
     CopyStatus,
     Correction,
@@ -552,7 +553,7 @@ class SqliteStore:
     def remove(self, name: str, *, prove: bool = False) -> Erasure:
         with self._writing():
             number = self.number(name)
-            require(number > 0, "forget", "identity", "be in the gallery", repr(name))
+            require(number > 0, "forget", "identity", "be in the gallery", repr(name), error=Absent)
             found = [row.tobytes() for each in self.templates(number) for row in each.rows] if prove else []
             slots = self._delete(number)
         for model, slot in slots:

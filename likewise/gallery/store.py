@@ -25,6 +25,10 @@ class Incompatible(ValueError):
     """Templates of two models that were not shown to be comparable."""
 
 
+class Absent(ValueError):
+    """An identity or a template that the gallery does not hold."""
+
+
 class Damaged(ValueError):
     """A file that is no whole gallery."""
 

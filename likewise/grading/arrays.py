@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb, fmpq, fmpq_mat
 
 from likewise.grading.algebra import put
-from likewise.grading.balls import Point, Undefined, divide, power, surely_differ
+from likewise.grading.balls import Point, Undefined, Unknown, divide, power, surely_differ
 from likewise.grading.matrices import is_identity
 from likewise.grading.parsing import bare
 from likewise.reading.expressions import HEADS, Node
@@ -136,7 +136,7 @@ class MatrixPoint(Point):
         if name == "tr":
             return sum((inner[place, place] for place in range(inner.shape[0])), fmpq(0))
         if not all(isinstance(each, fmpq) for each in inner.flat):
-            raise Undefined("a determinant of what is not exact")
+            raise Unknown("a determinant of what is not exact")
         return fmpq_mat(*inner.shape, list(inner.flat)).det()
 
 

@@ -36,6 +36,10 @@ class Undefined(Exception):
     """The expression has no value at the point, or none that is known here."""
 
 
+class Unknown(Undefined):
+    """The expression may have a value at the point, but none that can be computed here."""
+
+
 class Point:
     """An assignment of rational values to names, and of arbitrary values to functions of which nothing is known."""
 
@@ -48,7 +52,7 @@ class Point:
     def value(self, node: Node) -> Ball:
         """The value of a tree."""
         if time.thread_time() > self.until:
-            raise Undefined("the value took too long")
+            raise Unknown("the value took too long")
         node = bare(node)
         method = getattr(self, f"_{KINDS.get(node.kind, node.kind)}", None)
         if method is None:
@@ -71,7 +75,7 @@ class Point:
 
     def _number(self, node: Node) -> Ball:
         if len(node.text) > 5_000:
-            raise Undefined("a number that is too large")
+            raise Unknown("a number that is too large")
         value = Fraction(node.text)
         return fmpq(value.numerator, value.denominator)
 
@@ -102,7 +106,7 @@ class Point:
     def _chosen(self, name: str, node: Node) -> Ball:
         values = [self.value(part) for part in node.parts]
         if not all(isinstance(value, fmpq) for value in values):
-            raise Undefined("a function of what is not exact")
+            raise Unknown("a function of what is not exact")
         return self.choose(f"{name}({', '.join(map(str, values))})")
 
     def _add(self, node: Node) -> Ball:
@@ -167,7 +171,7 @@ class Point:
         if high < low - 1:
             raise Undefined("a sum from a bound to a smaller one")
         if high - low > 400:
-            raise Undefined("a sum of many terms")
+            raise Unknown("a sum of many terms")
         found = fmpq(int(node.kind == "prod"))
         for step in range(low, high + 1):
             term = self.value(put(body, index.text, step))
@@ -200,7 +204,7 @@ class Point:
         if name in FUNCTIONS and len(node.parts) == 1:
             return FUNCTIONS[name](self.value(node.parts[0]))
         if name in NOT_ANY or name.split("_")[0] in NOT_ANY or "_given_" in name:
-            raise Undefined(f"{name} is not any function")
+            raise Unknown(f"{name} is not any function")
         return self._chosen(name, node)
 
     def _extreme(self, name: str, values: list[Ball]) -> Ball:
@@ -224,7 +228,7 @@ def power(base: Ball, exponent: Ball) -> Ball:
     if isinstance(exponent, fmpq) and exponent.denominator == 1:
         whole = int(exponent.numerator)
         if abs(whole) > GREATEST:
-            raise Undefined("a large exponent")
+            raise Unknown("a large exponent")
         if base == 0 and whole == 0:
             raise Undefined("0 to the power 0")
         if isinstance(base, fmpq) and _height(base) * abs(whole) > 60_000:
@@ -253,7 +257,7 @@ def power(base: Ball, exponent: Ball) -> Ball:
         return arb(base).sqrt()
     value = arb(base).log() * exponent
     if not abs(value) < GREATEST:
-        raise Undefined("a large exponent")
+        raise Unknown("a large exponent")
     return value.exp()
 
 
@@ -272,7 +276,7 @@ def _elementary(name: str) -> Any:
     def found(value: Ball) -> Ball:
         ball = value if isinstance(value, acb) else arb(value)
         if not (abs(ball) < GREATEST):
-            raise Undefined("a large argument")
+            raise Unknown("a large argument")
         if name in ("asin", "acos") and not (isinstance(ball, arb) and abs(ball) <= 1):
             raise Undefined("no real value")
         return getattr(ball, name)()

@@ -21,13 +21,17 @@ from likewise.reading.expressions import Node
 from likewise.reading.latex import Unread
 
 
+class Contradicted(Unread):
+    """An answer that states a false equality between numbers."""
+
+
 def compared(one: Node, other: Node, world: World) -> Outcome:
     """The outcome for two answers."""
     try:
         one, other = (simplified(node, world) for node in (one, other))
         return _by_kind(one, other, world)
     except (Unread, Unclear) as error:
-        return undecided(str(error))
+        return Outcome("undecided", str(error), is_contradicted=isinstance(error, Contradicted))
 
 
 def simplified(node: Node, world: World) -> Node:
@@ -154,7 +158,7 @@ def _equated(node: Node, world: World) -> Node:
     for left, right in itertools.pairwise(sides):
         outcome = compared(left, right, world)
         if outcome.verdict == "different":
-            raise Unread(f"it states an equality that does not hold ({outcome.why})")
+            raise Contradicted(f"it states an equality that does not hold ({outcome.why})")
         if outcome.verdict != "equal":
             raise Unread("a chain of equalities that is not proved")
     value = simplified(sides[-1], world)

@@ -322,7 +322,7 @@ def _plain(text: str) -> str:
 def _contradicts(text: str, world: World) -> bool:
     """Whether an answer states an equality between numbers that is false."""
     try:
-        return any("does not hold" in compared(tree, tree, world).why for tree in readings(text))
+        return any(compared(tree, tree, world).is_contradicted for tree in readings(text))
     except Unread:
         return False
 

@@ -13,6 +13,7 @@ class Outcome:
 
     verdict: str
     why: str = ""
+    is_contradicted: bool = False  # an answer states a false equality between numbers
 
 
 EQUAL = Outcome("equal")

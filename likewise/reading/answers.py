@@ -337,7 +337,7 @@ def _link(reading: Reading, found: list[Verdict], also: list[Verdict]) -> Verdic
     if names == {"holds", "refuted"} or len(names) > 1:
         detail = "two readings: " + "; or ".join(f"{each.verdict}, {each.detail}" for each in found)
         return replace(first, verdict="inconclusive", grade="undecided", detail=detail)
-    if first.verdict == "refuted" and "is undefined" in first.detail:
+    if first.verdict == "refuted" and first.is_undefined:
         return replace(first, verdict="inconclusive", grade="undecided", detail=f"no real number: {first.detail}")
     if first.verdict == "refuted" and reading.open:
         detail = f"refuted as it stands, but {'; '.join(reading.open)}: {first.detail}"

@@ -19,7 +19,10 @@ class Unread(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """kind: number, name, sign, relation, arrow, word, group, macro, matrix, row, gap, dots or other."""
+    """kind: number, name, sign, relation, arrow, word, group, macro, matrix, row, gap, dots or other.
+
+    The pieces of a formula may also begin with hedge (its words limit the formula) or conditions (conditions follow).
+    """
 
     kind: str
     text: str

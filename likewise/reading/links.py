@@ -204,7 +204,7 @@ def _rowed(said: Said, scope: Scope, place: int, relation: str, left: Node, righ
         Binding("layout", "layout", -1, each.line, 0, each.turn, text=f"{each.what} are {each.kind}s")
         for each in stated
     )
-    open_ = [f"it is a {said.role}"] if said.role in ("condition", "requirement") else []
+    open_ = _by_role(said)
     if said.hedged:
         open_.append(said.hedged)
     if refused is not None:
@@ -712,9 +712,12 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
     worded = WORDED.match(said.formula.after)
     if worded and not re.search(r"[$\\=<>]", worded["clause"]):
         reasons.append("a condition follows in words")
-    if said.role in ("condition", "requirement"):
-        reasons.append(f"it is a {said.role}")
-    return list(dict.fromkeys(reasons))
+    return list(dict.fromkeys(reasons + _by_role(said)))
+
+
+def _by_role(said: Said) -> list[str]:
+    """Why a refutation would not count, as far as the role of the statement says so."""
+    return [f"it is a {said.role}"] if said.role in ("condition", "requirement") else []
 
 
 def _law_names(binding: Binding) -> set[str]:
@@ -1158,7 +1161,7 @@ def _obliged(said: Said, scope: Scope, earlier: Sequence[Said]) -> Reading | Non
             found = _general(said, scope, 0, "==", left, right)
         except Unread:
             return None
-        reasons = tuple(each for each in found.open if not each.startswith("it is a"))
+        reasons = tuple(each for each in found.open if each not in _by_role(said))
         notes = (f"needed in line {before.formula.line}",)
         return replace(found, link=len(said.relations) + 1, open=reasons, notes=notes)
     return None

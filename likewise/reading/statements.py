@@ -48,7 +48,6 @@ WANTED = re.compile(
     r"\b(need|needs|want|wants|require[sd]?|requires|must|should|goal|seek|looking for|find|so that|solve)\b", re.I
 )
 REMARK = re.compile(r"\([^()$\\]{0,120}\)(?=[:\s]*$)")  # a remark that ends before the formula
-CONDITIONS = "what follows is a condition"
 LIMITS = re.compile(r"\b(?:if|when|unless|assum|provided|since|because|only|for|where|with|mod)\w*", re.I)
 REMAINDER = re.compile(r"\s*[,(]?\s*(?:with\b|and\b)?\s*(?:a\s+)?(?:remainder|R\s?\d|rem\b|mod\b|\(mod)", re.I)
 SCALE = re.compile(
@@ -98,10 +97,10 @@ def statements(found: Sequence[Formula]) -> tuple[list[Said], dict[int, str]]:
             refused[place] = str(reason)
             last = None
             continue
-        hedged = next((piece[0].text for _, piece, _ in pieces if piece[0].text.startswith("said with")), "")
+        hedged = next((piece[0].text for _, piece, _ in pieces if piece[0].kind == "hedge"), "")
         given = False
         for led, piece, modulus in pieces:
-            if piece[0].text == CONDITIONS:
+            if piece[0].kind == "conditions":
                 given = True
                 continue
             sides, relations = _sides(piece)
@@ -268,9 +267,9 @@ def _pieces(found: list[Token]) -> list[tuple[bool, list[Token], tuple[Token, ..
         ):
             pieces.append((False, []))
             if re.match(r"\W*(?:where|with|because|since)\b", token.text, re.I):
-                pieces += [(False, [Token("other", CONDITIONS)]), (False, [])]
+                pieces += [(False, [Token("conditions", token.text)]), (False, [])]
             elif not re.fullmatch(r"\W*(and|so|then|thus|implies|gives)\W*", token.text.strip(), re.I):
-                pieces.append((False, [Token("other", "said with " + token.text.strip()[:20])]))
+                pieces.append((False, [Token("hedge", "said with " + token.text.strip()[:20])]))
         elif token.kind == "sign" and token.text in (",", ";") and depth <= 0 and _parts(found, place):
             pieces.append((False, []))
         elif token.kind == "sign" and token.text in (".", ",") and place + 1 == len(found):

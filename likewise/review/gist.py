@@ -45,13 +45,11 @@ def gist(verdict: Verdict | None) -> Gist | None:
     """
     if verdict is None or verdict.verdict != "refuted":
         return None
-    pieces = verdict.detail.split("; ")
-    exact = next((piece.removeprefix("exact value ") for piece in pieces if piece.startswith("exact value ")), "")
     holds_if = " or ".join(verdict.suggestions[:2]).replace(" == ", " = ")
-    return Gist(_words(verdict.detail, pieces[0]), exact, holds_if, _nearest(verdict, exact))
+    return Gist(_words(verdict.detail), verdict.exact, holds_if, _nearest(verdict))
 
 
-def _words(detail: str, first: str) -> str:
+def _words(detail: str) -> str:
     if found := COMPARED.match(detail):
         point = _spaced(found["point"] or "")
         said = f"; left {SAID[found['sign']]} right is claimed" if found["sign"] in SAID else ""
@@ -69,7 +67,7 @@ def _words(detail: str, first: str) -> str:
         return f"The shape is {found['found']}, not {found['said']}."
     if found := OFF.match(detail):
         return f"It is {found['found']}, {found['share']} % off."
-    return f"{first.rstrip('.')}."
+    return f"{detail.partition('; ')[0].rstrip('.')}."
 
 
 def _spaced(point: str) -> str:
@@ -79,7 +77,7 @@ def _spaced(point: str) -> str:
     return re.sub(r",(?=\S)", ", ", point)
 
 
-def _nearest(verdict: Verdict, exact: str) -> str:
+def _nearest(verdict: Verdict) -> str:
     """What is true instead: an expectation with its exact value, or a sum of numbers with its result."""
     try:
         relation = parse(verdict.statement.replace(" | ", "\n"), id="claim").relation
@@ -88,9 +86,8 @@ def _nearest(verdict: Verdict, exact: str) -> str:
     if not isinstance(relation, Compares) or relation.within or relation.chain.comparisons != ("==",):
         return ""
     left, right = map(str, relation.chain.terms)
-    if exact:
+    if verdict.exact:
         sides = [side for side in (left, right) if EXPECTATION.fullmatch(side)]
-        return f"{sides[0]} == {exact}" if len(sides) == 1 else ""
-    found = COMPARED.match(verdict.detail)
-    plain = found and not found["point"] and verdict.grade == "arithmetic" and re.fullmatch(NUMBER, right)
-    return f"{left} == {found['left']}" if found and plain and left != found["left"] else ""
+        return f"{sides[0]} == {verdict.exact}" if len(sides) == 1 else ""
+    value = dict(verdict.numbers).get("left", "") if verdict.grade == "arithmetic" else ""
+    return f"{left} == {value}" if value not in ("", left) and re.fullmatch(NUMBER, right) else ""

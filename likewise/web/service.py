@@ -31,7 +31,7 @@ from likewise.data.pictures import FORMATS
 from likewise.files import finite
 from likewise.gallery import Gallery
 from likewise.gallery.grouping import Grouping
-from likewise.gallery.store import NAME
+from likewise.gallery.store import NAME, Absent
 from likewise.page import render
 from likewise.reports.gallery import curve_figure
 from likewise.review.rendering import policy
@@ -233,7 +233,7 @@ def service(gallery: Gallery, *, rate: Rate, audit: Audit) -> FastAPI:
 
     @app.exception_handler(ValueError)
     async def refused(_: Request, error: ValueError) -> JSONResponse:
-        return _problem(404 if "be in the gallery" in str(error) else 422, str(error))
+        return _problem(404 if isinstance(error, Absent) else 422, str(error))
 
     @app.exception_handler(OSError)
     async def unreachable(_: Request, error: OSError) -> JSONResponse:

@@ -194,6 +194,7 @@ def test_engines_decide_every_claim_as_expected(run: tuple[dict[str, Verdict], f
     assert not missed, "\n".join(missed)
 
 
+@pytest.mark.slow
 def test_engines_decide_enough_rows(run: tuple[dict[str, Verdict], float]) -> None:
     verdicts, _ = run
     assert totals(rows(catalogue_claims(), list(verdicts.values())))["decided"] >= DECIDED
@@ -202,12 +203,14 @@ def test_engines_decide_enough_rows(run: tuple[dict[str, Verdict], float]) -> No
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", WITNESSES)
 def test_a_refutation_shows_its_smallest_counterexample(id: str, run: tuple[dict[str, Verdict], float]) -> None:
     verdicts, _ = run
     assert verdicts[id].detail.startswith(WITNESSES[id])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", SUGGESTED)
 def test_engines_find_the_missing_assumption(row: int, run: tuple[dict[str, Verdict], float]) -> None:
     verdicts, _ = run
@@ -215,6 +218,7 @@ def test_engines_find_the_missing_assumption(row: int, run: tuple[dict[str, Verd
     assert any(SUGGESTED[row] in suggestion for suggestion in verdicts[bare.stated.id].suggestions)
 
 
+@pytest.mark.slow
 def test_the_whole_catalogue_takes_no_longer_than_promised(run: tuple[dict[str, Verdict], float]) -> None:
     _, seconds = run
     assert seconds < SECONDS

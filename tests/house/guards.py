@@ -49,6 +49,8 @@ EXEMPT = {  # every setting of a run is an option of its command, and options of
     "likewise/huggingface/plugging.py:_mask",
 }
 
+WORDS = ("detail", "reason", "why", "message")  # fields of results that people read
+
 # Written so that this file does not complain about itself.
 MACHINE_PATH = re.compile(r"(?<![\w.\]])/(?:home|root|Users|work|opt|tmp|mnt|private)/\w")
 LOOSE_END = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
@@ -154,6 +156,27 @@ def odd_signatures(name: str, text: str) -> list[str]:
         if room not in DOORS and isinstance(node, ast.Call) and getattr(node.func, "id", None) == "print":
             complaints.append(f"{name}:{node.lineno} prints; only {', '.join(DOORS)} may")
     return complaints
+
+
+def decisions_on_words(name: str, text: str) -> list[str]:
+    """Where the words of an error or a verdict are looked into; what a program decides by is a field, or a class."""
+    nodes = list(ast.walk(ast.parse(text)))
+    errors = {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+
+    def printed(node: ast.AST) -> bool:
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("str", "repr") and len(node.args) == 1:
+            return getattr(node.args[0], "id", None) in errors
+        return isinstance(node, ast.Attribute) and node.attr in WORDS
+
+    lines = []
+    for node in nodes:
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            lines += [node.lineno] * (printed(node.comparators[0]) and isinstance(node.left, ast.Constant))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            own = node.func.attr in ("startswith", "endswith") and printed(node.func.value)
+            given = node.func.attr in ("match", "search", "fullmatch") and any(map(printed, node.args))
+            lines += [node.lineno] * (own or given)
+    return [f"{name}:{line} decides by printed words; give the result a field" for line in lines]
 
 
 def loose_ends(name: str, text: str) -> list[str]:

@@ -23,6 +23,34 @@ def test_texts_have_no_loose_ends() -> None:
     assert found == []
 
 
+def test_sources_decide_by_fields_not_by_words() -> None:
+    found = [
+        complaint
+        for path in guards.sources()
+        for complaint in guards.decisions_on_words(str(path.relative_to(guards.ROOT)), path.read_text())
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if 'deadline' in verdict.detail: f()",
+        "if 'deadline' not in str(error): f()",
+        "late = found.reason.startswith('over')",
+        "late = re.search('over', outcome.why)",
+    ],
+)
+def test_a_decision_on_words_is_found(line: str) -> None:
+    text = f"try:\n    f()\nexcept ValueError as error:\n    {line}"
+    assert guards.decisions_on_words("file.py", text) == ["file.py:4 decides by printed words; give the result a field"]
+
+
+@pytest.mark.parametrize("line", ["if verdict.grade == 'late': f()", "if '/' in str(node): f()", "print(found.detail)"])
+def test_a_decision_on_a_field_is_left_alone(line: str) -> None:
+    assert guards.decisions_on_words("file.py", line) == []
+
+
 def test_exemptions_name_what_exists() -> None:
     for exemption in guards.EXEMPT:
         file, _, function = exemption.partition(":")

@@ -52,6 +52,7 @@ REFUTED = Verdict(
     statement="given: x in R | assert: x + 1 == x",
     suggestions=("x == 2", "kernel: fused"),
     line=5,
+    exact="x + 1",
 )
 HOLDS = Verdict("second", "holds", "proved", "linear arithmetic", "linear", revises="first", line=14)
 

@@ -176,6 +176,7 @@ def test_harmony_is_learned_and_the_control_differs_only_in_the_objective(monkey
     assert found.mixed.rates.roc.area > found.control_mixed.rates.roc.area + 0.1
 
 
+@pytest.mark.slow
 def test_runs_in_the_papers_order_are_counted(made: Embeddings) -> None:
     rows = [
         Compared(name, vals, vals[::-1], (0.0, 0.0)) for name, vals in zip("abc", [(3, 1), (2, 5), (1, 4)], strict=True)
@@ -185,6 +186,7 @@ def test_runs_in_the_papers_order_are_counted(made: Embeddings) -> None:
     assert rows[0].far_kept == 0.0
 
 
+@pytest.mark.slow
 def test_figures_show_every_curve(made: Embeddings) -> None:
     assert verification_figure(made).count("<polyline") == 2 * 4  # for a page and for a phone
     assert "chance" in verification_figure(made)

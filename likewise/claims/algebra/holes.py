@@ -37,8 +37,9 @@ def decide(claim: Claim) -> Finding | None:
             continue
         if seen:
             shown = tuple((each.name, values[each.name]) for each in ordered(asked))
-            witness = Witness(lengths, shown, seen)
-            return Finding("refuted", "exact witness", str(witness), "domain", witness.named() or (("seen", seen),))
+            witness = Witness(lengths, shown, seen, is_undefined=True)
+            named = witness.named() or (("seen", seen),)
+            return Finding("refuted", "exact witness", str(witness), "domain", named, is_undefined=True)
     return None
 
 

@@ -53,7 +53,8 @@ class Proof:
         """In the words of a verdict; `after` names an earlier step, which a plain normal form only completes."""
         if after and self.method == METHODS[0] and not self.condition:
             return f"{self.scope} ({after})"
-        return f"{self.scope} ({self.method}{self.condition})" + (f", {after}" if after else "")
+        how = f"{self.method}, {self.condition}" if self.condition else self.method
+        return f"{self.scope} ({how})" + (f", {after}" if after else "")
 
 
 def decide(claim: Claim, *, after: str = "") -> Finding | None:
@@ -62,7 +63,9 @@ def decide(claim: Claim, *, after: str = "") -> Finding | None:
     if asked is None or not set(asked.chain.comparisons) <= {"==", "!="} or not (asked.variables or asked.sizes):
         return None
     proof = proved(asked)
-    return None if proof is None else Finding("holds", "proved", proof.text(after), engine="algebra")
+    if proof is None:
+        return None
+    return Finding("holds", "proved", proof.text(after), engine="algebra", where=proof.condition)
 
 
 def proved(asked: Question) -> Proof | None:
@@ -134,7 +137,7 @@ def _condition(asked: Question) -> str:
         node = waiting.pop()
         waiting += children(node)
         if isinstance(node, Binary) and node.operator == "/" and 0 in reader.of(node.right):
-            return ", where denominators are not 0"
+            return "where denominators are not 0"
     return ""
 
 

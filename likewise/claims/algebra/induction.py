@@ -127,7 +127,7 @@ def _by_induction(claim: Claim, total: Node, other: Node, sign: Comparison, ask:
         wanted.append(_claim(claim, Chain((added, ZERO), (">=",))))
     for part in (here, *wanted):
         seen = ask(part)
-        if seen.verdict != "holds" or "where" in seen.detail:
+        if seen.verdict != "holds" or seen.where:
             return None
     return Finding("holds", "proved", f"for every {size} (induction from {size}={base})", ENGINE)
 
@@ -140,7 +140,7 @@ def _every_term(claim: Claim, total: Indexed, other: Node, sign: Comparison, ask
     size = Size(index, None)
     body = put(total.body, {total.index: Name(index)})
     seen = ask(replace(_claim(claim, Chain((body, other), (sign,))), sizes=(*claim.sizes, size)))
-    if seen.verdict != "holds" or "where" in seen.detail:
+    if seen.verdict != "holds" or seen.where:
         return None
     return Finding("holds", "proved", "term by term", ENGINE)
 

@@ -40,7 +40,7 @@ def decide(claim: Claim, *, after: str = "") -> Finding | None:
         return None
     proof = proved(asked)
     if proof is not None:
-        return Finding("holds", "proved", proof.text(after), engine="interval")
+        return Finding("holds", "proved", proof.text(after), engine="interval", where=proof.condition)
     found = _on_boxes(asked) or unseparated(asked)
     return replace(found, detail=f"{found.detail}, {after}") if found and after else found
 

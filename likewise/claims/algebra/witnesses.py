@@ -37,6 +37,7 @@ class Witness:
     lengths: Mapping[str, int]
     values: tuple[tuple[str, Array], ...]
     seen: str
+    is_undefined: bool = False  # of one side, where the other has a value
 
     def named(self) -> tuple[tuple[str, str], ...]:
         """Names and values, sizes first."""
@@ -194,11 +195,11 @@ def _entry_text(value: Entry) -> str:
     return shown if len(shown) <= 60 else decimal(form(value))
 
 
-def refuted(asked: Question, witness: Witness, proves: Callable[[Claim], bool], note: str = "") -> Finding:
+def refuted(asked: Question, witness: Witness, proves: Callable[[Claim], bool], exact: str = "") -> Finding:
     """The finding for a witness: where the claim is true nevertheless, or what it lacks, is said with it.
 
-    `note` stands between, e.g. `exact value ...`, unless the missing assumption says more; `proves` decides a claim
-    under one more assumption.
+    `exact`, the value of the one expectation, is said too, unless the missing assumption says more; `proves` decides a
+    claim under one more assumption.
     """
     try:
         smaller = [n for n in _smaller(asked, witness) if proves_at(asked, n)]
@@ -206,8 +207,8 @@ def refuted(asked: Question, witness: Witness, proves: Callable[[Claim], bool], 
     except (Undecided, ArithmeticError, IndexError, RecursionError, MemoryError):  # the witness stays
         smaller, suggestions = [], []
     parts = [str(witness)]
-    if smaller or not suggestions:
-        parts.append(note)
+    if exact and (smaller or not suggestions):
+        parts.append(f"exact value {exact}")
     if smaller:
         parts.append(f"true for {asked.sizes[0]}={','.join(map(str, smaller))}")
     elif suggestions:
@@ -215,10 +216,12 @@ def refuted(asked: Question, witness: Witness, proves: Callable[[Claim], bool], 
     return Finding(
         "refuted",
         "exact witness",
-        "; ".join(filter(None, parts)),
+        "; ".join(parts),
         "witness",
         witness.named() or (("seen", witness.seen),),
         tuple(suggestions),
+        exact=exact,
+        is_undefined=witness.is_undefined,
     )
 
 

@@ -249,7 +249,7 @@ def _settled(claim: Claim, exact: Exact) -> Finding | None:
         return None
     tried = search(asked, lambda at: violation(at, asked.chain))
     if tried.witness:
-        return replace(refuted(asked, tried.witness, is_proved, note=_value(claim, exact)), engine="gaussian")
+        return replace(refuted(asked, tried.witness, is_proved, exact=_value(claim, exact)), engine="gaussian")
     if tried.complete and tried.tried and not tried.reason:
         return Finding("holds", "proved", f"exactly ({exact.method})", engine="gaussian")
     found = intervals.decide(exact.claim, after=exact.method)
@@ -257,11 +257,11 @@ def _settled(claim: Claim, exact: Exact) -> Finding | None:
 
 
 def _value(claim: Claim, exact: Exact) -> str:
-    """`exact value ...` of an expectation that stands alone on one side."""
+    """The exact value of an expectation that stands alone on one side; "" if none does."""
     assert isinstance(claim.relation, Compares)
     assert isinstance(exact.claim.relation, Compares)
     pairs = zip(claim.relation.chain.terms, exact.claim.relation.chain.terms, strict=True)
-    alone = [f"exact value {value}" for term, value in pairs if isinstance(term, Moment) and names(value)]
+    alone = [str(value) for term, value in pairs if isinstance(term, Moment) and names(value)]
     return alone[0] if len(alone) == 1 else ""
 
 

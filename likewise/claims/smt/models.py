@@ -112,16 +112,17 @@ def confirmed(asked: Question, values: Values, lengths: Mapping[str, int]) -> Wi
         if not admissible(asked, at):
             return None
         try:
-            seen = violation(at, asked.chain)
+            seen, hole = violation(at, asked.chain), False
         except (ArithmeticError, IndexError):
-            seen = undefined_side(asked, at)
+            seen, hole = undefined_side(asked, at), True
         else:
             fractions = all(isinstance(entry, Fraction) for array in found.values() for entry in array.entries)
             if seen and fractions and sum(len(array.entries) for array in found.values()) <= FEW:
                 return shrunk(asked, found, dict(lengths))
     except (Undecided, ArithmeticError, IndexError):
         return None
-    return Witness(lengths, tuple((each.name, found[each.name]) for each in ordered(asked)), seen) if seen else None
+    shown = tuple((each.name, found[each.name]) for each in ordered(asked))
+    return Witness(lengths, shown, seen, is_undefined=hole) if seen else None
 
 
 def witness_at(

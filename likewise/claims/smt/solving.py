@@ -159,5 +159,7 @@ def _by_induction(asked: Question, stated: Problem, query: Query) -> Finding | N
 def _refuted(asked: Question, witness: Witness) -> Finding:
     """With what the claim lacks, unless every smaller size would be looked at for it."""
     if max(witness.lengths.values(), default=0) > MOST:
-        return Finding("refuted", "exact witness", str(witness), ENGINE, witness.named())
+        return Finding(
+            "refuted", "exact witness", str(witness), ENGINE, witness.named(), is_undefined=witness.is_undefined
+        )
     return replace(refuted(asked, witness, is_proved), engine=ENGINE)
