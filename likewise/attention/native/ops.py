@@ -217,8 +217,8 @@ class Sizes(NamedTuple):
 def _call(
     name: str,
     matrices: Sequence[Tensor],
-    *,
     masks: Sequence[Tensor | None],
+    *,
     states: Sequence[Tensor | None] = (None,) * 4,
     kind: int,
     numbers: list[Tensor],
