@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python; do \
 # Sources and rewritten tests are compiled once, not in every run and every process, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup tour quick test test-full check docs bench studies
+.PHONY: help setup tour quick test test-full check docs notebooks bench studies
 
 help:
 	@echo "make tour    run every method on real data and write likewise-report.html"
@@ -22,6 +22,7 @@ help:
 	@echo "make test-full  the heaviest tests (browser, sanitizers, engines, models), and more examples of every property"
 	@echo "make check   lint, formatting and types"
 	@echo "make docs    build the documentation site, build/site"
+	@echo "make notebooks  execute the notebooks and keep their outputs (minutes)"
 	@echo "make bench   measure errors, and speed against the peers (half an hour)"
 	@echo "make studies train networks and ask them: softmax replaced, faces, difficulty, early exit (hours)"
 	@echo "make setup   only make the environment, $(VENV)"
@@ -57,6 +58,12 @@ docs: $(READY)
 	@$(BIN)/zensical build --strict --config-file zensical.toml
 	@$(BIN)/python tools/site.py check
 
+# What executes them is installed when it is first asked for.
+notebooks: $(READY) $(KERNEL)
+	@$(BIN)/python -c 'import jupytext, nbclient, ipykernel' 2>/dev/null || $(BIN)/python -m pip install -qq \
+		--disable-pip-version-check --no-build-isolation --constraint constraints.txt --editable '.[notebooks]'
+	@$(BIN)/python tools/notebooks.py
+
 bench: $(READY) $(KERNEL)
 	@$(BIN)/python -m benchmarks.attention_error
 	@status=0; $(BIN)/python -m benchmarks.attention_speed || status=$$?; \
@@ -64,7 +71,7 @@ bench: $(READY) $(KERNEL)
 	$(BIN)/python -m benchmarks.exits || status=$$?; $(BIN)/python -m benchmarks.gallery || status=$$?; \
 	$(BIN)/python -m benchmarks.render; exit $$status
 
-studies: $(READY)
+studies: $(READY) notebooks
 	@$(BIN)/python studies/real_attention.py
 	@$(BIN)/python -m studies.lfw
 	@$(BIN)/python -m studies.lfw_questions

@@ -17,7 +17,7 @@ from likewise.exits.criteria import (
     PredictedDepth,
 )
 from likewise.exits.early import EarlyExit
-from likewise.exits.evaluating import depth_by_exit, evaluate_exits, exits_or_smaller, trade_off
+from likewise.exits.evaluating import depth_by_exit, evaluate_exits, exit_costs, exits_or_smaller, trade_off
 from likewise.exits.exporting import ExportedExits, export_exits
 from likewise.exits.fitting import (
     fit_class_means,
@@ -52,6 +52,7 @@ __all__ = [
     "control_risk",
     "depth_by_exit",
     "evaluate_exits",
+    "exit_costs",
     "exits_or_smaller",
     "export_exits",
     "fit_class_means",

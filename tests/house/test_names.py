@@ -97,6 +97,7 @@ NAMES = {
         "control_risk",
         "depth_by_exit",
         "evaluate_exits",
+        "exit_costs",
         "exits_or_smaller",
         "export_exits",
         "fit_class_means",
