@@ -51,25 +51,19 @@ def about() -> str:
     return f"in use ({kernel.reason})" if kernel.functions else f"not in use ({kernel.reason})"
 
 
-Numbers = list[int]
 MATRICES = 32  # fields of the kernel's `Call` that describe matrices
 
 
-def matrix(x: Tensor) -> Numbers:
+def matrix(x: Tensor) -> tuple[int, int, int, int]:
     """Address and strides of (B, heads, rows, width)."""
     batch, head, row, _ = x.stride()
-    return [x.data_ptr(), batch, head, row]
+    return x.data_ptr(), batch, head, row
 
 
-def addresses(*tensors: Tensor | None) -> Numbers:
-    """Where contiguous tensors lie; 0 for none."""
-    return [0 if x is None else x.data_ptr() for x in tensors]
-
-
-def call(name: str, numbers: Numbers, log_sums: int, scale: float) -> None:
-    """One of the kernel's functions with the fields of its `Call`, all of which have 8 bytes."""
+def call(name: str, fields: list[float]) -> None:
+    """One of the kernel's functions with the fields of its `Call`, all of which have 8 bytes; the last is a double."""
     assert kernel.functions is not None
-    if getattr(kernel.functions, f"likewise_{name}")(PACKED.pack(*numbers, log_sums, scale)):
+    if getattr(kernel.functions, f"likewise_{name}")(PACKED.pack(*fields)):
         raise MemoryError("linear_attention: the kernel must have memory; got none.")
 
 

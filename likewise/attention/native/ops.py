@@ -22,7 +22,8 @@ from likewise.attention.transforms import has_tangent
 
 ELU, RELU, EXPONENTIALS = range(3)  # as the kernel numbers its maps
 DTYPES = (torch.float32, torch.bfloat16)
-NO_NUMBERS = (None,) * 10
+NO_NUMBERS = (0,) * 10  # addresses
+NO_STATES = (None,) * 4
 
 
 class Exponents(NamedTuple):
@@ -216,10 +217,9 @@ class Sizes(NamedTuple):
 
 def _call(
     name: str,
-    matrices: Sequence[Tensor],
-    masks: Sequence[Tensor | None],
-    *,
-    states: Sequence[Tensor | None] = (None,) * 4,
+    matrices: tuple[Tensor, ...],
+    masks: tuple[Tensor | None, Tensor | None],
+    states: tuple[Tensor | None, ...],
     kind: int,
     numbers: list[Tensor],
     sizes: Sizes,
@@ -228,14 +228,22 @@ def _call(
     strict: bool = False,
     log_sums: Tensor | None = None,
 ) -> None:
-    """Call the kernel with the fields of its `Call`, in order; matrices that are not given are the last ones."""
-    bf16 = matrices[0].dtype == torch.bfloat16
-    masks = [None if x is None else x.contiguous() for x in masks]
-    fields = [number for x in matrices for number in library.matrix(x)]
+    """Call the kernel with the fields of its `Call`, in order; matrices that are not given are the last ones.
+
+    A decode step takes a few microseconds, so what is not given is not looked at one by one.
+    """
+    masks = None if masks[0] is None else masks[0].contiguous(), None if masks[1] is None else masks[1].contiguous()
+    fields: list[float] = []
+    for x in matrices:
+        fields += library.matrix(x)
     fields += [0] * (library.MATRICES - len(fields))
-    fields += library.addresses(*masks, *states, *(numbers or NO_NUMBERS))
-    fields += [*sizes, kind, causal, bf16, bf16 and sizes.slices > 1, library.threads(), near.within, strict]
-    library.call(name, fields, *library.addresses(log_sums), near.scale)
+    fields += [0 if x is None else x.data_ptr() for x in masks + states]
+    fields += [x.data_ptr() for x in numbers[:10]] if numbers else NO_NUMBERS
+    fields += sizes
+    bf16 = matrices[0].dtype == torch.bfloat16
+    fields += (kind, causal, bf16, bf16 and sizes.slices > 1, library.threads(), near.within, strict)
+    fields += (0 if log_sums is None else log_sums.data_ptr(), near.scale)
+    library.call(name, fields)
 
 
 def _in_rows(x: Tensor) -> Tensor:
@@ -255,55 +263,46 @@ def _attend(
     within: int,
     scale: float,
 ) -> tuple[Tensor, Tensor]:
-    if within and not causal:
-        return _attend_both_ways(q, k, v, seen, kind, numbers, Near(within, scale))
+    near = Near(within, scale)
+    if causal or not within:
+        return _forward_pass(q, k, v, seen, begins, kind, numbers, causal, near)
+    # What rows see of the keys up to their own and, from the other end, of the keys after it
+    left, left_sums = _forward_pass(q, k, v, seen, None, kind, numbers, True, near)
+    other = _forward_pass(*_flipped(q, k, v), _flipped_mask(seen), None, kind, numbers, True, near, strict=True)
+    right, right_sums = _flipped(*other)
+    log_sums = torch.logaddexp2(left_sums, right_sums)
+    finite = log_sums.masked_fill(log_sums == -torch.inf, 0)
+    left, right = (x * (sums - finite).exp2()[..., None] for x, sums in ((left, left_sums), (right, right_sums)))
+    return (left + right).to(q.dtype), log_sums
+
+
+def _forward_pass(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    seen: Tensor | None,
+    begins: Tensor | None,
+    kind: int,
+    numbers: list[Tensor],
+    causal: bool,
+    near: Near,
+    *,
+    strict: bool = False,
+) -> tuple[Tensor, Tensor]:
     q, k, v = _in_rows(q), _in_rows(k), _in_rows(v)
-    out, log_sums, sizes = _outputs(q, v), _log_sums(q, within), Sizes.of(q, k, v, numbers)
-    _call(
-        "attend",
-        (q, k, v, out),
-        masks=(seen, begins),
-        kind=kind,
-        numbers=numbers[:10],
-        sizes=sizes,
-        causal=causal,
-        near=Near(within, scale),
-        log_sums=log_sums,
-    )
+    out, log_sums, sizes = _outputs(q, v), _log_sums(q, near.within), Sizes.of(q, k, v, numbers)
+    given = (kind, numbers, sizes, causal, near, strict, log_sums)
+    _call("attend", (q, k, v, out), (seen, begins), NO_STATES, *given)
     return out, log_sums
 
 
-def _attend_both_ways(
-    q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, kind: int, numbers: list[Tensor], near: Near
-) -> tuple[Tensor, Tensor]:
-    """What rows see of the keys up to their own, and, from the other end, of the keys after it; log2 of both sums."""
-    halves = []
-    for strict, tensors in enumerate(((q, k, v, seen), _flipped(q, k, v, seen))):
-        q, k, v, mask = (x if x is None or x.dim() == 2 else _in_rows(x) for x in tensors)
-        out, log_sums, sizes = _outputs(q, v), _log_sums(q, near.within), Sizes.of(q, k, v, numbers)
-        _call(
-            "attend",
-            (q, k, v, out),
-            masks=(mask, None),
-            kind=kind,
-            numbers=numbers[:10],
-            sizes=sizes,
-            causal=True,
-            near=near,
-            strict=bool(strict),
-            log_sums=log_sums,
-        )
-        halves.append((out, log_sums))
-    (left, left_sums), (right, right_sums) = halves[0], (x.flip(2) for x in halves[1])
-    log_sums = torch.logaddexp2(left_sums, right_sums)
-    finite = log_sums.masked_fill(log_sums == -torch.inf, 0)[..., None]
-    shares = [(sums[..., None] - finite).exp2_() for sums in (left_sums, right_sums)]
-    return (left * shares[0]).add_(right * shares[1]).to(left.dtype), log_sums
+def _flipped(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Positions from right to left."""
+    return tuple(x.flip(2) for x in tensors)
 
 
-def _flipped(*tensors: Tensor | None) -> list[Tensor | None]:
-    """Positions from right to left: those of matrices and of masks."""
-    return [None if x is None else x.flip(2 if x.dim() > 2 else 1) for x in tensors]
+def _flipped_mask(mask: Tensor | None) -> Tensor | None:
+    return None if mask is None else mask.flip(1)
 
 
 def _log_sums(q: Tensor, within: int) -> Tensor:
@@ -335,7 +334,7 @@ def _attend_backward(
     gradients = _backward_pass(grad, out, log_sums, q, k, v, seen, begins, *given)
     if causal or not within:
         return gradients
-    flipped = _flipped(grad, out, log_sums, q, k, v, seen)
+    flipped = *_flipped(grad, out, log_sums, q, k, v), _flipped_mask(seen)
     others = _flipped(*_backward_pass(*flipped, None, *given, strict=True))
     dq, dk, dv = (one.add_(other) for one, other in zip(gradients, others, strict=True))
     return dq, dk, dv
@@ -363,18 +362,8 @@ def _backward_pass(
     dtype, heads = (k.dtype if sizes.slices == 1 else torch.float32), sizes.groups * sizes.slices
     dq = q.new_empty(q.shape)
     dk, dv = (x.new_empty(sizes.batch, heads, *x.shape[2:], dtype=dtype) for x in (k, v))
-    _call(
-        "differentiate",
-        (q, k, v, out, grad, dq, dk, dv),
-        masks=(seen, begins),
-        kind=kind,
-        numbers=numbers[:10],
-        sizes=sizes,
-        causal=causal,
-        near=near,
-        strict=strict,
-        log_sums=log_sums.contiguous(),
-    )
+    given = (kind, numbers, sizes, causal, near, strict, log_sums.contiguous())
+    _call("differentiate", (q, k, v, out, grad, dq, dk, dv), (seen, begins), NO_STATES, *given)
     if sizes.slices > 1:
         dk, dv = (x.unflatten(1, (-1, sizes.slices)).sum(2).to(k.dtype) for x in (dk, dv))
     return dq, dk, dv
@@ -399,19 +388,15 @@ def _extend(
     if sizes.length == 1 and not within:
         # A single row reads frequencies as (K, F).
         name, numbers = "step", numbers and [numbers[10], *numbers[1:5], numbers[11], *numbers[6:10]]
-    states = (None if sums is None else sums.contiguous(), None if scale is None else scale.contiguous())
-    _call(
-        name,
-        (q, k, v, out),
-        masks=(seen, None),
-        states=(*states, after, scale_after if kind != RELU else None),
-        kind=kind,
-        numbers=numbers[:10],
-        sizes=sizes,
-        causal=True,
-        near=Near(within, window_scale),
-        log_sums=_log_sums(q, within),
+    states = (
+        None if sums is None else sums.contiguous(),
+        None if scale is None else scale.contiguous(),
+        after,
+        scale_after if kind != RELU else None,
     )
+    near, log_sums = (Near(within, window_scale), _log_sums(q, within)) if within else (NO_WINDOW, None)
+    given = (kind, numbers, sizes, True, near, False, log_sums)
+    _call(name, (q, k, v, out), (seen, None), states, *given)
     return out, after, scale_after
 
 
