@@ -26,7 +26,7 @@ T given: a in R^(N,N); b in R^N | assert: a*b == a*outer(ones(N), b)
 T given: a in R^(N,M) | assert: mean(a') == mean(a)
 T given: a in R^(N,M); b in R^M | assert: a*b == b*a
 T given: x in R^D | assert: log(softmax(x)) == x - log(sum(exp(x)))
-T given: q in R^D; K in R^(N,D); V in R^N | s = K @ q | assert: (softmax(s) @ V)*sum(exp(s)) == sum(i in 1..N, exp(s[i])*V[i])
+T given: s, V in R^N | assert: (softmax(s) @ V)*sum(exp(s)) == sum(i in 1..N, exp(s[i])*V[i])
 T given: x, y in R^D | assert: -sum(softmax(x)*log(softmax(x))) == log(sum(exp(x))) - dot(softmax(x), x)
 T given: A in R^(n,m); B in R^(m,k); C in R^(k,n) | assert: tr(A @ B @ C) == tr(C @ A @ B)
 T given: A in R^(n,m); B in R^(n,m) | assert: tr(A' @ B) == sum(A*B)
