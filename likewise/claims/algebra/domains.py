@@ -46,13 +46,26 @@ def one_sided(asked: Question) -> list[Doubt]:
                 }
                 for side in (left, right)
             ]
-            found += [doubt for mine, other in (sides, sides[::-1]) for key, doubt in mine.items() if key not in other]
+            both = sides[0].keys() & sides[1].keys()
+            found += [
+                doubt
+                for mine, other in (sides, sides[::-1])
+                for key, doubt in mine.items()
+                if key not in other and not (key.startswith(KINK) and both & _zeros(asked, doubt[1]))
+            ]
     return found
+
+
+def _zeros(asked: Question, bent: Node) -> set[str]:
+    """The doubts that say that a quotient by what is bent, or by its norm, is undefined where it is 0."""
+    return {_key(asked, ("zero", node)) for node in (bent, Call("norm", (bent,)), Call("sqnorm", (bent,)))}
 
 
 def _outside(asked: Question, node: Node, ranges: Mapping[str, Node] | None = None) -> Iterator[Doubt]:
     """Indices that may lie outside their axis, and extremes and means of what may be empty."""
     ranges = ranges or {}
+    if isinstance(node, Gradient):
+        node = put(node.body, {node.name: node.place})
     if isinstance(node, Indexed) and node.lowest == ONE:
         ranges = {**ranges, node.index: node.highest}
     for child in children(node):

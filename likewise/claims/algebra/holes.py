@@ -4,6 +4,7 @@ x*(x - 5)/(x - 5) == x is false on R, for it says nothing at x = 5; log(x^2) == 
 be undefined is collected from each side; where both sides have the same doubts they are undefined together.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import islice
@@ -20,6 +21,7 @@ from likewise.claims.language.tree import Call, Node, Number
 from likewise.claims.verdict import Finding, Undecided
 
 LENGTHS, POINTS, LINES = 4, 60, 12  # tried: choices of sizes, lattice points of each, lines through random points
+SHARE = 0.2  # of the budget
 
 
 def decide(claim: Claim) -> Finding | None:
@@ -27,7 +29,10 @@ def decide(claim: Claim) -> Finding | None:
     asked = question(claim)
     if asked is None or not one_sided(asked):
         return None
+    ends = time.process_time() + SHARE * claim.budget
     for lengths, values in _candidates(asked):
+        if time.process_time() > ends:
+            break
         try:
             at = asked.complete(values, lengths)
             if not admissible(asked, at):

@@ -206,6 +206,14 @@ def _summed_term(term: Term, value: Fraction, ranges: list[tuple[Place, Expr]]) 
                 ranges = [*ranges, *((fresh[each], length) for each, length in atom[1])]
                 rest = rest * _renamed(atom[2], fresh)
             return _summed(rest, ranges)
+    for place, length in bound.items():  # Σ_j exp(x[i, j]) times its own inverse, inside a sum over i
+        mine = [(atom, e) for atom, e in factors if _has(atom, place)]
+        below = [atom for atom, e in factors if e < 0 and e.denominator == 1 and atom[0] == "sum"]
+        if below and mine and not any(atom in below for atom, _ in mine):
+            whole = _closed(mine, [(place, length)])
+            if any(whole == _atom(*atom) for atom in below):
+                rest = Expr(((tuple(pair for pair in factors if pair not in mine), value),)) * whole
+                return _summed(rest, [(each, n) for each, n in bound.items() if each != place])
     found = _number(value)
     while bound:
         tied, mine = {next(iter(bound))}, []
