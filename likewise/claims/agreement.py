@@ -78,6 +78,10 @@ def _confirmed(claim: Claim, found: Finding) -> Finding:
         if escapes is None:
             return _no_value(found)
         return found if escapes else _disagreement(claim, found, "the ratio does not grow there")
+    if found.engine == blind.CROSSING:
+        name, low, high = (text for _, text in found.numbers)
+        ends = (judge.rational(Fraction(end)) for end in (low, high))
+        return found if judge.crosses(claim, name, *ends) == "false" else _no_value(found)
     seen = ruled(claim, found)
     if seen == "false":
         return found
@@ -123,6 +127,11 @@ def _survives(claim: Claim, found: Finding) -> Finding:
         satisfied += seen in ("true", "close", "unclear")
         undefined += seen == "undefined"
         doubtful += seen == "doubtful" and not doubtful and judge.may_satisfy(claim, sizes, values)
+    if not satisfied and not doubtful and not undefined:
+        crossings = [judge.crosses(claim, *bracket) for bracket in islice(blind.brackets(claim), blind.CROSSINGS)]
+        if "false" in crossings:
+            return _disagreement(claim, found, "false where both sides of the assumed equation cross")
+        satisfied = sum(ruling in ("true", "close") for ruling in crossings)
     if not satisfied and not doubtful:
         if not undefined:
             return NOTHING

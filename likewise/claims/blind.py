@@ -11,7 +11,7 @@ from math import prod
 from random import Random
 from typing import Any
 
-from flint import fmpq
+from flint import ctx, fmpq
 
 from likewise.claims import judge
 from likewise.claims.language.claim import (
@@ -35,6 +35,8 @@ STYLES = (
 )
 SCALES = (0, 1, -1, 2, -3, 5, 10, -10, 100, 1000, -1000, 10**6, Fraction(1, 2), Fraction(1, 100), Fraction(-1, 10**6))
 UNITS = (Fraction(3, 5), Fraction(4, 5))
+CROSSINGS, HALVINGS = 8, 100  # of two sides, that are looked at; of the interval around one
+CROSSING = "crossing"  # the engine whose witness is no fraction, but lies between two
 FEW = 1_000  # points that are all looked at
 MISSES = 400  # sizes in a row whose lengths do not fit, or that make large arrays
 Sizes = dict[str, int]
@@ -135,6 +137,47 @@ def points(claim: Claim, seed: int = 0) -> Iterator[tuple[Sizes, Values]]:
             yield found
         elif missed >= MISSES:
             return
+
+
+def brackets(claim: Claim) -> Iterator[tuple[str, fmpq, fmpq]]:
+    """Close numbers between which the two sides of an equation in one number cross."""
+    free = [variable for variable in claim.variables if not variable.random]
+    equation = judge.crossing(claim)
+    if equation is None or claim.sizes or len(free) != 1:
+        return
+    name, kind = free[0].name, free[0].kind
+    if kind != Reals(()) and not isinstance(kind, Between):
+        return
+
+    def side(at: fmpq) -> int | None:
+        try:
+            point = judge.place(claim, {}, {name: [at]})
+            left, right = (judge.ball(point.value(term).array.item()) for term in equation.terms)
+        except (judge.Undefined, judge.Unclear, judge.Misfit, judge.Outside, judge.Turned, OverflowError, ValueError):
+            return None
+        return 1 if left > right else -1 if left < right else None
+
+    ctx.prec = 2 * HALVINGS
+    seen: tuple[fmpq, int] | None = None
+    ends = [kind.lowest, kind.highest] if isinstance(kind, Between) else []
+    grid = {Fraction(n, 4) for n in range(-48, 49)} | {
+        sign * Fraction(2) ** n for n in range(-8, 14) for sign in (1, -1)
+    }
+    for value in sorted(grid | {*written(claim)} | {*map(Fraction, ends)}):
+        at = judge.rational(value)
+        here = side(at)
+        if here is None:
+            continue
+        if seen is not None and seen[1] != here:
+            low, high = seen[0], at
+            for _ in range(HALVINGS):
+                middle = (low + high) / 2
+                found = side(middle)
+                if found is None:
+                    break
+                low, high = (middle, high) if found == seen[1] else (low, middle)
+            yield name, low, high
+        seen = at, here
 
 
 def _sizes(claim: Claim, draw: Random, lengths: set[str], numbers: list[Fraction], number: int) -> Sizes:

@@ -69,6 +69,11 @@ def solving_soon(claim: Claim) -> Finding | None:
     return _z3().prove(claim)
 
 
+def differentiating(claim: Claim) -> Finding | None:
+    """Prove an inequality in one number by Taylor coefficients in balls."""
+    return _later("algebra.calculus").decide(claim)
+
+
 def solving(claim: Claim) -> Finding | None:
     """Decide by z3 what nothing else decides."""
     return _z3().decide(claim)
@@ -276,6 +281,7 @@ SEARCHES: tuple[Engine, ...] = (
     witnesses.decide,
     intervals.decide,
     entry_by_entry,
+    differentiating,
     solving,
     searching,
 )

@@ -62,11 +62,30 @@ def decide(claim: Claim) -> Finding | None:
     """Refuted by a point, or None."""
     if not isinstance(claim.relation, Compares) or question(claim) is None:
         return None
+    crossed = _crossed(claim)
+    if crossed is not None:
+        return crossed
     ends = time.process_time() + min(SECONDS, SHARE * claim.budget)
     found = _found(claim, ends)
     if found is None:
         return None
     return _refuted(claim, _simpler(claim, found, ends + SECONDS))
+
+
+def _crossed(claim: Claim) -> Finding | None:
+    """Refuted at a number that is no fraction, where two sides cross: cos(x) != x."""
+    for name, low, high in islice(blind.brackets(claim), blind.CROSSINGS):
+        if judge.crosses(claim, name, low, high) == "false":
+            about = f"{float(Fraction(int(low.p), int(low.q))):.12g}"
+            equation = judge.crossing(claim)
+            assert equation is not None
+            left, right = equation.terms
+            detail = f"{name}={about}..., where {left} crosses {right}"
+            numbers = (("of", name), ("above", str(low)), ("below", str(high)))
+            return Finding(
+                "refuted", "exact witness", detail, blind.CROSSING, ((name, f"{about}..."),), numbers=numbers
+            )
+    return None
 
 
 def _points(claim: Claim) -> Iterator[At]:

@@ -25,7 +25,20 @@ from likewise.claims.language.claim import (
 )
 from likewise.claims.language.expressions import QUANTITIES, rebuilt
 from likewise.claims.language.parser import over
-from likewise.claims.language.tree import Call, Gradient, Name, Node, Number, Text, children, names
+from likewise.claims.language.tree import (
+    Binary,
+    Call,
+    Chain,
+    Constant,
+    Gradient,
+    Name,
+    Negative,
+    Node,
+    Number,
+    Text,
+    children,
+    names,
+)
 
 LONG = 5_000  # terms of a sum, where one point tells much
 LARGEST = 10**400  # value of a size that is no axis
@@ -143,6 +156,65 @@ def rule(
         if found not in ("close", "unclear", "doubtful"):
             break
     return found
+
+
+CONTINUOUS = frozenset(
+    {"exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid", "erf", "normcdf", "abs", "relu", "max", "min"}
+)
+
+
+def crossing(claim: Claim) -> Chain | None:
+    """The one equation between numbers that a claim assumes or, if it assumes none, denies."""
+    assumed = [each for each in claim.assumptions if "==" in each.comparisons]
+    relation = claim.relation
+    if not assumed and isinstance(relation, Compares) and relation.chain.comparisons == ("!=",):
+        assumed = [relation.chain]
+    if len(assumed) != 1 or len(assumed[0].terms) != 2 or not all(map(_continuous, assumed[0].terms)):
+        return None
+    return assumed[0]
+
+
+def crosses(claim: Claim, name: str, low: fmpq, high: fmpq) -> Ruling:
+    """What a claim is worth where both sides of its `crossing` are equal, somewhere between two numbers.
+
+    By the intermediate value theorem: the sides are continuous and have values on the whole interval, and their
+    difference surely changes its sign. All else must be surely true, or false, on the whole interval.
+    """
+    equation = crossing(claim)
+    if equation is None or not isinstance(claim.relation, Compares):
+        return "unclear"
+    ctx.prec = PRECISIONS[1]
+    try:
+        signs = []
+        for end in (low, high):
+            point = place(claim, {}, {name: [end]})
+            left, right = (ball(point.value(term).array.item()) for term in equation.terms)
+            signs.append(1 if left > right else -1 if left < right else 0)
+        middle = (low + high) / 2
+        point = place(claim, {}, {name: [arb(middle) + arb(0, arb(high - middle).upper())]})
+        values = [ball(point.value(term).array.item()) for term in equation.terms]
+        if signs[0] * signs[1] != -1 or not all(value.is_finite() for value in values):
+            return "unclear"
+        if any(point.truth(each) != "true" for each in claim.assumptions if each is not equation):
+            return "outside"
+        return "false" if equation is claim.relation.chain else point.truth(claim.relation.chain, claim.relation.within)
+    except Outside:
+        return "outside"
+    except (Turned, Misfit, Unclear, Undefined, RecursionError, OverflowError, ValueError):
+        return "unclear"
+
+
+def _continuous(node: Node) -> bool:
+    match node:
+        case Call(function, _):
+            mine = function in CONTINUOUS
+        case Binary("^", left, right):
+            mine = not names(right) or (isinstance(left, Number) and left.value > 0)
+        case Binary(operator, _, _):
+            mine = operator != "@"
+        case _:
+            mine = isinstance(node, Number | Name | Constant | Negative)
+    return mine and all(map(_continuous, children(node)))
 
 
 def against(claim: Claim, sizes: Mapping[str, int], values: Mapping[str, Any]) -> str:
