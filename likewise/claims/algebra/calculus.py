@@ -1,6 +1,6 @@
 """Inequalities in one number: Taylor coefficients in balls over boxes, and derivatives of sums of exponentials beyond.
 
-On a box f >= 0 if its ball says so, or if at one end f, f', ... are >= 0 up to a derivative that is > 0 on all of it: so
+On a box f >= 0 if its ball says so, or if at one end f, f', ... are >= 0 up to a derivative that is > 0 on the box: so
 exp(x) >= 1 + x is proved where both sides touch. On [X, inf) a sum of P(x)*exp(q(x)) is divided by its slowest
 exponential and differentiated until that is gone: each step must be >= 0 at X, the last one is a polynomial. A number
 above 0 of which logarithms or roots are taken is exp(t).
@@ -233,7 +233,7 @@ def decide(claim: Claim) -> Finding | None:
 
 
 def _smooth(node: Node) -> bool:
-    """Whether an expression is made of numbers and of functions that have Taylor coefficients on both sides of kinks."""
+    """Whether an expression is made of numbers and of functions that have Taylor coefficients beside their kinks."""
     match node:
         case Call(function, arguments):
             mine = function in JETS.elementwise or (function in ("max", "min") and len(arguments) == 2)
@@ -290,7 +290,11 @@ def _link(name: str, place: Range, left: Node, comparison: str, right: Node, end
 
 
 NOUGHT = Fraction(0)
-RAISED = {(0, None): (None, None), (1, None): (NOUGHT, None), (0, 1): (None, NOUGHT)}  # where exp(t) is, and where t is
+RAISED: dict[tuple[Any, Any], tuple[Fraction | None, Fraction | None]] = {  # where exp(t) is, and where t is
+    (0, None): (None, None),
+    (1, None): (NOUGHT, None),
+    (0, 1): (None, NOUGHT),
+}
 
 
 @dataclass
