@@ -58,6 +58,20 @@ def test_the_answer_of_the_readme_is_checked_as_shown(tmp_path: Path) -> None:
     assert f"```text\n{run.stdout}```" in readme
 
 
+@pytest.mark.full
+def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path) -> None:
+    """All but the installation, which runs this test."""
+    blocks = guards.shell_blocks((guards.ROOT / "README.md").read_text(encoding="utf-8"))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    commands = [block for block in blocks if not block.startswith("pip install")]
+    assert len(commands) >= 5
+    for block in commands:
+        done = subprocess.run(
+            ["sh", "-e", "-c", block], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
+        )
+        assert done.returncode == ("answer.md" in block), f"{block}\n{done.stdout[-500:]}\n{done.stderr[-500:]}"
+
+
 def test_a_failing_block_is_found() -> None:
     page = "```python\nx = 1\n```\ntext\n```python\nassert x == 2\n```\n```python\n>>> x\n3\n```\n"
     raised, differs = guards.failing_blocks("page", page)
