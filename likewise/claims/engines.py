@@ -12,8 +12,8 @@ from likewise.claims.agreement import agreed
 from likewise.claims.algebra import entries, holes, identities, induction, intervals, residues, witnesses
 from likewise.claims.arithmetic import cited
 from likewise.claims.chance import gaussian
-from likewise.claims.growth import counts, everywhere, logic, orders
-from likewise.claims.growth.logic import impossible
+from likewise.claims.growth import counts, everywhere, orders
+from likewise.claims.growth.impossible import impossible
 from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, HasShape, Integers, Reals, Runs
 from likewise.claims.language.parser import nodes
 from likewise.claims.language.tree import Chain, Moment, Node, Probability, children, names
@@ -194,26 +194,6 @@ def _drawn(claim: Claim) -> Finding | None:
     return found if found is not None and found.verdict == "refuted" else None
 
 
-def entry_by_entry(claim: Claim) -> Finding | None:
-    """Decide a statement about the entries of vectors by the same statement about numbers."""
-    found = entries.same_sides(claim)
-    reduced = entries.for_one_entry(claim) if found is None else None
-    if found is not None or reduced is None:
-        return found
-    alone, length = reduced
-    inner = found_by_engines(alone)
-    names_ = {each.name for each in claim.variables if not each.random}
-    if inner.verdict == "holds":
-        return replace(inner, detail=f"for every {length}, entry by entry: {inner.detail}")
-    if inner.verdict != "refuted" or len(alone.assumptions) < len(claim.assumptions):
-        return None
-    vectors = {each.name for each in claim.variables if isinstance(each.kind, Reals) and each.kind.dims}
-    point = tuple((name, f"({value})" if name in vectors else value) for name, value in inner.witness if name in names_)
-    place = " ".join(f"{name}={value}" for name, value in ((length, "1"), *point))
-    said = inner.detail.rpartition(": ")[2]
-    return replace(inner, detail=f"{place}: {said}", witness=((length, "1"), *point), suggestions=())
-
-
 def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -> Finding:
     """Ask one engine after the other; the first decisive finding, and nothing is guessed when there is none."""
     reasons: list[str] = []
@@ -272,7 +252,7 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
 
 PART = 0.3  # of the budget, for a step of a proof
 # Exact before approximate, proof before search, cheap before dear.
-PROOFS: tuple[Engine, ...] = (residues.decide, identities.decide, holes.decide, logic.decide, everywhere.decide)
+PROOFS: tuple[Engine, ...] = (residues.decide, identities.decide, holes.decide, everywhere.decide)
 SEARCHES: tuple[Engine, ...] = (
     inductive,
     as_vectors,
@@ -280,7 +260,7 @@ SEARCHES: tuple[Engine, ...] = (
     entrywise,
     witnesses.decide,
     intervals.decide,
-    entry_by_entry,
+    identities.same_sides,
     differentiating,
     solving,
     searching,

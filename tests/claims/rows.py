@@ -99,16 +99,16 @@ COUNTED = """
 LOGICAL = """
 11 refuted: given: g in R | assume: 1 >= 1 + g*1 | assert: 0 >= 1 + g*(-1) -> g=0: 0 < 1
 45 holds: given: s in R^n | assume: min(s) > 0 | assert: sum(s) != 0 -> for every n (signs)
-46 refuted: given: s in R^n | assume: sum(s) != 0 | assert: min(s) > 0 -> n=1 s=(-1): -1 <= 0
+46 refuted: given: s in R^n | assume: sum(s) != 0 | assert: min(s) > 0 -> n=1 s=(-1): -1 <= 0; holds assuming s > 0
 49 holds: given: p, q in R^D | assume: min(p) >= 0; min(q) >= 0 | assert: dot(p, q) >= 0 -> for every D (signs)
-150 holds: SEMIHARD | assert: 0 < max(ap - an + a, 0) < a -> linear arithmetic, 2 cases
+150 holds: SEMIHARD | assert: 0 < max(ap - an + a, 0) < a -> for all values (signs)
 151 refuted: SEMIHARD | assert: an < ap -> ap=0 an=1 a=2: 1 >= 0
-152 holds: SEMIHARD | assert: an < ap + a -> linear arithmetic, 1 case
+152 holds: SEMIHARD | assert: an < ap + a -> for all values (signs)
 153 refuted: SEMIHARD | assert: max(ap - an + a, 0) == 0 -> ap=0 an=1 a=2: 1 != 0
 154 holds: given: ap, an, hard, a in R | assume: a > 0; ap < an; an < ap + a; hard <= ap | loss(n) = max(ap - n + a, 0)\
- | assert: 0 < loss(an) < loss(hard) -> linear arithmetic, 4 cases
-156 refuted: given: length in R | assume: length == 1 | assert: length == 0 -> length=1: 1 != 0
-156 holds: given: a in R | assume: a > 0 | assert: max(0 - 0 + a, 0) == a -> linear arithmetic, 2 cases
+ | assert: 0 < loss(an) < loss(hard) -> for all values (z3)
+156 refuted: given: length in R | assume: length == 1 | assert: length == 0 -> 1 != 0
+156 holds: given: a in R | assume: a > 0 | assert: max(0 - 0 + a, 0) == a -> for all values (normal form)
 """
 
 

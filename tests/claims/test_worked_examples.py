@@ -104,7 +104,7 @@ EXAMPLES = [
     Example(
         "semi-hard",
         "given: ap, an, a in R\nassume: a > 0; ap < an; an < ap + a\nassert: 0 < max(ap - an + a, 0) < a",
-        "holds  semi-hard  linear arithmetic, 2 cases  [proved]",
+        "holds  semi-hard  for all values (signs)  [proved]",
     ),
     Example(
         "denominator",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.walk import ATTENTION, executed
+from tools.walk import ATTENTION, CLAIM, executed
 
 CALL = "from likewise.checks import require; require(True, 'here', 'x', 'be', 1)"
 
@@ -38,3 +38,10 @@ def test_a_forward_pass_in_torch_crosses_at_most_8_files(tmp_path: Path, monkeyp
     files = executed(["-c", ATTENTION], tmp_path)
     assert "likewise/attention/chunked.py" in files
     assert len(files) <= 8, files
+
+
+@pytest.mark.slow
+def test_an_identity_crosses_at_most_28_files(tmp_path: Path) -> None:
+    files = executed(["-c", CLAIM], tmp_path)
+    assert "likewise/claims/judge/point.py" in files
+    assert len(files) <= 28, files

@@ -25,8 +25,8 @@ from likewise.claims.algebra.signs import (
     of_assumptions,
     of_names,
 )
-from likewise.claims.language.claim import Claim
-from likewise.claims.language.tree import Binary, Chain, Comparison, Name, Node, Number, children
+from likewise.claims.language.claim import Claim, Compares
+from likewise.claims.language.tree import Binary, Chain, Comparison, Name, Node, Number, children, names
 from likewise.claims.verdict import Finding, Undecided
 
 HALF, SQUARED = Fraction(1, 2), 2  # the power of a root; how often both sides are squared
@@ -66,6 +66,16 @@ def decide(claim: Claim, *, after: str = "") -> Finding | None:
     if proof is None:
         return None
     return Finding("holds", "proved", proof.text(after), engine="algebra", where=proof.condition)
+
+
+def same_sides(claim: Claim) -> Finding | None:
+    """A comparison of an expression with itself."""
+    relation = claim.relation
+    if not isinstance(relation, Compares) or not set(relation.chain.comparisons) <= {"==", "<=", ">="}:
+        return None
+    if len(set(relation.chain.terms)) > 1 or not names(relation.chain.terms[0]):
+        return None
+    return Finding("holds", "proved", "both sides are the same expression", engine="algebra")
 
 
 def proved(asked: Question) -> Proof | None:

@@ -22,7 +22,7 @@ from likewise.claims.arrays import Array
 from likewise.claims.chance.chances import AtLengths, ForEverySize, Joined, Law, Laws
 from likewise.claims.chance.moments import Coin, ExponentialNumber, Normals, Sign, UniformNumber
 from likewise.claims.chance.wick import NormalVector, SignVector
-from likewise.claims.growth.logic import impossible
+from likewise.claims.growth.impossible import impossible
 from likewise.claims.language.claim import (
     Bernoulli,
     Claim,

@@ -214,15 +214,3 @@ def lattice(dimension: int, radius: int, *, least: int | None = None) -> Iterabl
             return
         shell = [point for point in product(axis, repeat=dimension) if max(map(abs, point), default=0) == largest]
         yield from sorted(shell, key=lambda p: (sum(map(bool, p)), sum(x < 0 for x in p)))  # stable: largest first
-
-
-def small_solution(rows: Sequence[Row], names: Sequence[str], radius: int = 4) -> dict[str, Fraction] | Certificate:
-    """The first lattice point that satisfies every row, else any point, else the certificate."""
-    found = solve(rows)
-    if isinstance(found, Certificate):
-        return found
-    for values in lattice(len(names), radius):
-        point = dict(zip(names, map(Fraction, values), strict=True))
-        if all(row.holds(point) for row in rows):
-            return point
-    return {name: found.get(name, ZERO) for name in names}
