@@ -243,6 +243,8 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
             return Finding("inconclusive", "undecided", "nothing satisfies the assumptions", engine=found.engine)
         else:
             return found
+    if not faults and claim.assumptions and impossible(claim):
+        return Finding("inconclusive", "undecided", "nothing satisfies the assumptions", engine="")
     if searched:
         return searched
     detail = "; ".join(dict.fromkeys(filter(None, faults + reasons))) or "no engine decides such a statement"

@@ -120,7 +120,7 @@ class Reader:
             case Binary("/", left, right):
                 return arrays.broadcast(self.scalars.divide, self.evaluate(left), self.evaluate(right))
             case Binary(sign, left, right):
-                return arrays.broadcast(OPERATORS[sign], self.evaluate(left), self.evaluate(right))
+                return arrays.broadcast(self.operation(sign), self.evaluate(left), self.evaluate(right))
             case Transpose(operand):
                 return arrays.transpose(self.evaluate(operand))
             case Index(operand, indices):
@@ -138,6 +138,10 @@ class Reader:
             case Call(function, arguments):
                 return self._call(function, arguments).map(self.scalars.number)
         raise Undecided(f"{type(node).__name__} is not evaluated here")
+
+    def operation(self, sign: str) -> Callable[[Entry, Entry], Entry]:
+        """+, - and * of entries."""
+        return OPERATORS[sign]
 
     def _exponent(self, node: Node) -> Array:
         try:
@@ -211,12 +215,16 @@ class Reader:
         given = [self.evaluate(argument) for argument in arguments if not isinstance(argument, Text)]
         if function == "choose":
             given = [self._exponent(argument) for argument in arguments if not isinstance(argument, Text)]
+        if function == "einsum" and isinstance(arguments[0], Text):
+            return self._line(arrays.einsum(arguments[0].text, given))
+        return self._applied(function, given)
+
+    def _applied(self, function: str, given: list[Array]) -> Array:
+        """A function of values."""
         if function in ELEMENTWISE:
             return given[0].map(self._elementwise(function))
         if function in ("max", "min"):
             return self._extreme(function, given)
-        if function == "einsum" and isinstance(arguments[0], Text):
-            return self._line(arrays.einsum(arguments[0].text, given))
         if function == "softmax":
             return self._softmax(given[0])
         if function == "argmax":
@@ -272,6 +280,84 @@ class Reader:
         sums = [arrays.total(raised.entries[i : i + n]) for i in range(0, len(raised.entries), n)]
         shares = (self.scalars.divide(value, sums[i // n]) for i, value in enumerate(raised.entries))
         return Array(array.shape, tuple(shares), array.line)
+
+
+@dataclass(frozen=True)
+class WholeVectors(Reader):
+    """The reader where a vector of any length stands in the place of one entry, for every length at once.
+
+    An heir says which entries are vectors, how they are added and multiplied, and what the dot product, the sum of the
+    entries and the length are. The other functions of vectors follow from these; what looks into a vector is Undecided.
+    """
+
+    def is_vector(self, value: Entry) -> bool:
+        """Whether an entry stands for a vector."""
+        raise NotImplementedError
+
+    def dot(self, left: Entry, right: Entry) -> Entry:
+        """Σ x_i·y_i of two vectors."""
+        raise NotImplementedError
+
+    def total(self, vector: Entry) -> Entry:
+        """Σ x_i."""
+        raise NotImplementedError
+
+    def length(self, vector: Entry) -> Entry:
+        """How many entries it has."""
+        raise NotImplementedError
+
+    def filled(self, value: Fraction, lengths: "tuple[Node | Text, ...]") -> Entry:
+        """A vector of zeros or ones."""
+        raise NotImplementedError
+
+    def largest(self, vector: Entry) -> Entry:
+        """The largest entry."""
+        raise Undecided(f"the largest entry of {vector}")
+
+    def evaluate(self, node: Node) -> Array:
+        """The value of an expression that works on whole vectors."""
+        match node:
+            case Binary("@", left, right):
+                return self._applied("dot", [self.evaluate(left), self.evaluate(right)])
+            case Call("ones" | "zeros" as function, lengths):
+                return arrays.scalar(self.filled(Fraction(function == "ones"), lengths))
+            case Call("I" | "reshape" | "transpose" | "einsum" | "grad", _):
+                raise Undecided(f"{node} is not read for every length at once")
+            case Number() | Constant() | Name() | Negative() | Binary() | Call():
+                return super().evaluate(node)
+        raise Undecided(f"{node} is not read for every length at once")
+
+    def _applied(self, function: str, given: list[Array]) -> Array:
+        values = [array.scalar for array in given]
+        vectors = [value for value in values if self.is_vector(value)]
+        if not vectors or function in ELEMENTWISE or (function in ("max", "min") and len(values) > 1):
+            return super()._applied(function, given)
+        if len(vectors) < len(values):
+            raise Undecided(f"{function} of a vector and a number")
+        return arrays.scalar(self._of_vectors(function, *values))
+
+    def _of_vectors(self, function: str, first: Entry, *rest: Entry) -> Entry:
+        match function:
+            case "dot":
+                return self.dot(first, *rest)
+            case "sqnorm":
+                return self.dot(first, first)
+            case "norm":
+                return self._elementwise("sqrt")(self.dot(first, first))
+            case "sum":
+                return self.total(first)
+            case "mean":
+                return self.scalars.divide(self.total(first), self.length(first))
+            case "dim":
+                return self.length(first)
+            case "softmax":
+                raised = self._elementwise("exp")(first)
+                return self.scalars.divide(raised, self.total(raised))
+            case "max":
+                return self.largest(first)
+            case "min":
+                return -self.largest(-first)
+        raise Undecided(f"{function} looks into a vector of any length")
 
 
 ELEMENTWISE = frozenset({"sqrt", "exp", "log", "sin", "cos", "abs", "relu", "erf", "sign", "floor"})

@@ -97,7 +97,10 @@ def test_forms_for_every_size_have_the_right_value_at_one(text: str, seed: int) 
     node = expression(text)
     D = Atom("size", "D", positive=True)
     length = of_atom(D)
-    at = Invariants({"D": length, "q": named("q", length), "k": named("k", length)}, {"q": (length,), "k": (length,)})
+    values = {"D": length, "q": named("q", length), "k": named("k", length)}
+    at = Invariants(
+        {name: arrays.scalar(value) for name, value in values.items()}, shapes=dict.fromkeys("qk", (length,))
+    )
     value = at.scalar(node)
     sums = {atom: _sum(atom, floats) for atom in value.atoms() if atom.kind == "invariant"}
     got = balls.enclose(value, {D: balls.ball(3), **{atom: balls.ball(Fraction(x)) for atom, x in sums.items()}})

@@ -23,7 +23,7 @@ ATOM = st.builds(lambda a, sign, b: f"{a} {sign} {b}", EXPRESSION, COMPARISON, E
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ATOM, st.lists(ATOM, max_size=2))
 def test_proof_meets_no_counterexample_and_a_witness_is_one(relation, assumptions):
     text = "; ".join(assumptions)
@@ -77,7 +77,7 @@ def test_linear_claim_is_proved(text):
             "given: s in R^n\nassume: max(s) > 0; min(s) < 0\nassert: sum(s) > 0",
             "n=2 s=(1,-1): 0 <= 0; holds",
         ),
-        ("given: x, y in R\nassert: 0 < 1 <= x == y", "x=0 y=0: 1 > 0"),
+        ("given: x, y in R\nassert: 0 < 1 <= x == y", "x=0: 1 > 0"),
         ("given: d in {2, 3}; x in R\nassume: x == 1\nassert: d*x == 2", "d=3: 3 != 2"),
         ("given: x in R\nassert: x + 1 == x within 0.5", "x=0: 1 > 0.5"),
         ("given: i in Z\nassume: 0 < i\nassert: i > 1", "i=1: 1 <= 1"),

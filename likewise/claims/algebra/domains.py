@@ -6,7 +6,6 @@ from fractions import Fraction
 from likewise.claims.algebra import indices
 from likewise.claims.algebra.coordinates import Coordinates, violated
 from likewise.claims.algebra.exponomials import Form, form
-from likewise.claims.algebra.invariants import number
 from likewise.claims.algebra.printing import text
 from likewise.claims.algebra.questions import Question, comparisons
 from likewise.claims.algebra.signs import Expressions, facts, of_assumptions, of_names
@@ -119,7 +118,7 @@ def _key(asked: Question, doubt: Doubt) -> str:
             lengths = str(node.operand)
         return f"outside {lengths}: {', '.join(map(str, node.indices))}"
     try:
-        value = number(asked.invariants().evaluate(node))
+        value = asked.invariants().scalar(node)
     except (Undecided, ArithmeticError, IndexError):
         return f"{kind} {node}"
     return f"{kind} {min(text(value), text(-value)) if kind == 'zero' else text(value)}"

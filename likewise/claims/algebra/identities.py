@@ -231,7 +231,7 @@ def _differences(at: Invariants, each: Chain) -> list[Compared]:
     """left - right of every comparison; vectors are equal in every coordinate, and are not compared otherwise."""
     found: list[Compared] = []
     for left, comparison, right in _links(each):
-        difference = plus(at.evaluate(left), times(form(-1), at.evaluate(right)))
+        difference = plus(at.one(left), times(form(-1), at.one(right)))
         if isinstance(difference, Vector) and comparison != "==":
             raise Undecided("vectors are compared coordinate by coordinate")
         parts = difference.terms.values() if isinstance(difference, Vector) else [difference]
@@ -241,7 +241,7 @@ def _differences(at: Invariants, each: Chain) -> list[Compared]:
 
 def _numbers(at: Invariants, each: Chain) -> list[Compared]:
     """left - right of comparisons of numbers; that vectors are equal says nothing of their coefficients."""
-    if any(isinstance(at.evaluate(term), Vector) for term in each.terms):
+    if any(isinstance(at.one(term), Vector) for term in each.terms):
         raise Undecided("an assumption about vectors")
     return _differences(at, each)
 

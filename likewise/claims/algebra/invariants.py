@@ -6,16 +6,19 @@ power sums obey no relation, so equal normal forms are equal sides, whatever D i
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
-from math import factorial, prod
+from math import prod
 
+from likewise.claims import arrays
 from likewise.claims.algebra import elementary
 from likewise.claims.algebra.exponomials import PI, Atom, Form, PositiveName, form, of_atom, power
 from likewise.claims.algebra.printing import text
+from likewise.claims.arrays import Array, Entry
 from likewise.claims.language.limits import EXPONENT, MONOMIALS
-from likewise.claims.language.tree import Binary, Call, Constant, Join, Name, Negative, Node, Number, Transpose
+from likewise.claims.language.tree import Binary, Call, Constant, Join, Name, Negative, Node, Number, Text, Transpose
+from likewise.claims.reader import Scalars, WholeVectors
 from likewise.claims.verdict import Undecided
 
 Product = tuple[str, ...]  # vectors multiplied entry by entry, in order; () is the vector of ones
@@ -33,6 +36,9 @@ class Vector:
         products = dict.fromkeys([*self.terms, *other.terms])
         zero = form(0)
         return Vector(self.length, {p: self.terms.get(p, zero) + other.terms.get(p, zero) for p in products})
+
+    def __neg__(self) -> "Vector":
+        return self.scaled(form(-1))
 
     def scaled(self, factor: Form) -> "Vector":
         """Every coefficient times a scalar."""
@@ -76,42 +82,46 @@ Value = Form | Vector
 
 
 @dataclass(frozen=True)
-class Invariants:
-    """Values of names, as scalars and vectors; lengths of arrays that are never looked into."""
+class Invariants(WholeVectors):
+    """Sizes, numbers and vectors for every size at once; lengths of arrays that are never looked into."""
 
-    values: Mapping[str, Value]
-    shapes: Mapping[str, tuple[Form, ...]]
+    scalars: Scalars = field(default_factory=lambda: EVERY_SIZE)
+    shapes: Mapping[str, tuple[Form, ...]] = field(default_factory=dict)
 
-    def evaluate(self, node: Node) -> Value:
+    def evaluate(self, node: Node) -> Array:
         """The value of an expression for every size."""
         match node:
-            case Number(value):
-                return form(value)
-            case Constant():
-                return of_atom(PI)
-            case Name(name):
-                if name not in self.values:
-                    raise Undecided(f"{name} has no form for every size")
-                return self.values[name]
-            case Negative(operand):
-                return times(form(-1), self.one(operand))
-            case Binary("^", left, right):
-                return _raised(self.one(left), self.scalar(right))
-            case Binary(sign, left, right) if sign in OPERATORS:
-                return OPERATORS[sign](self.one(left), self.one(right))
             case Call("dim", (operand,)) if isinstance(operand, Node):
-                return prod(self.shape(operand), start=form(1))
+                return arrays.scalar(prod(self.shape(operand), start=form(1)))
             case Call("tr", (Call("I", (length,)),)) if isinstance(length, Node):
-                return self.scalar(length)
-            case Call("zeros" | "ones" as function, (length,)) if isinstance(length, Node):
-                return ones(self.scalar(length)).scaled(form(int(function == "ones")))
-            case Call(function, arguments) if function in FUNCTIONS:
-                return FUNCTIONS[function](*(self.one(part) for part in arguments if isinstance(part, Node)))
-        raise Undecided(f"{node} has no form for every size")
+                return arrays.scalar(self.scalar(length))
+        return super().evaluate(node)
+
+    def is_vector(self, value: Entry) -> bool:
+        return isinstance(value, Vector)
+
+    def operation(self, sign: str) -> Callable[[Entry, Entry], Entry]:
+        return OPERATIONS[sign]
+
+    def dot(self, left: Vector, right: Vector) -> Form:
+        return (left * right).total()
+
+    def total(self, vector: Vector) -> Form:
+        return vector.total()
+
+    def length(self, vector: Vector) -> Form:
+        return vector.length
+
+    def filled(self, value: Fraction, lengths: "tuple[Node | Text, ...]") -> Vector:
+        if len(lengths) != 1 or not isinstance(lengths[0], Node):
+            raise Undecided("a matrix of zeros or ones")
+        return ones(self.scalar(lengths[0])).scaled(form(value))
 
     def one(self, node: Node) -> Value:
-        """The value of an expression that is a number or a vector, whatever else a heir may know."""
-        value = self.evaluate(node)
+        """The value of an expression that is a number or a vector, whatever else an heir may know."""
+        value = self.evaluate(node).scalar
+        if isinstance(value, Fraction):
+            return form(value)
         if not isinstance(value, Form | Vector):
             raise Undecided(f"{node} is neither a number nor a vector")
         return value
@@ -189,11 +199,13 @@ def times(left: Value, right: Value) -> Value:
     raise AssertionError
 
 
-def _over(left: Value, right: Value) -> Value:
+def over(left: Value, right: Value) -> Value:
+    """A quotient by a number."""
     return times(left, 1 / number(right))
 
 
-def _raised(base: Value, exponent: Form) -> Value:
+def _raised(base: Value, exponent: Value | Fraction) -> Value:
+    exponent = number(form(exponent) if isinstance(exponent, Fraction) else exponent)
     value = exponent.constant
     if isinstance(base, Form):
         if value is None:
@@ -201,37 +213,15 @@ def _raised(base: Value, exponent: Form) -> Value:
         if abs(value) > EXPONENT:
             raise Undecided(f"an exponent above {EXPONENT}")
         return power(base, value)
-    if value is None or value.denominator > 1 or not 0 <= value <= EXPONENT:
+    if not isinstance(base, Vector) or value is None or value.denominator > 1 or not 0 <= value <= EXPONENT:
         raise Undecided("a vector to a power that is no whole number")
     return reduce(times, [base] * int(value), ones(base.length))
 
 
-def _dot(left: Value, right: Value) -> Form:
-    if not isinstance(left, Vector) or not isinstance(right, Vector):
-        raise Undecided("dot of what is no vector")
-    return (left * right).total()
-
-
-def _matmul(left: Value, right: Value) -> Form:
-    return _dot(left, right)
-
-
-def _total(value: Value) -> Form:
-    return value.total() if isinstance(value, Vector) else value
-
-
-def _mean(value: Value) -> Form:
-    return value.total() / value.length if isinstance(value, Vector) else value
-
-
-def _squares(value: Value) -> Form:
-    return _dot(value, value) if isinstance(value, Vector) else value * value
-
-
 def _exp(value: Value) -> Value:
     """e^{x}; of a vector c + Σ a·x the product of e^c and vectors named e^{a·x}."""
-    if isinstance(value, Form):
-        return elementary.exp(value)
+    if not isinstance(value, Vector):
+        return elementary.exp(number(value))
     result: Value = ones(value.length)
     for product, coefficient in value.terms.items():
         if not coefficient.terms:
@@ -241,46 +231,30 @@ def _exp(value: Value) -> Value:
     return result
 
 
-def _softmax(value: Value) -> Value:
-    raised = _exp(value)
-    return _over(raised, _total(raised))
-
-
-def _choose(n: Value, k: Value) -> Form:
-    count, whole = number(k).constant, number(n)
-    if count is None or count.denominator > 1 or not 0 <= count <= EXPONENT:
-        raise Undecided("choose(n, k) needs a whole k")
-    return prod((whole - i for i in range(int(count))), start=form(1)) / factorial(int(count))
-
-
 def _of_numbers(function: Callable[..., Form]) -> Callable[..., Form]:
     """A function of scalars; a vector is refused."""
     return lambda *values: function(*map(number, values))
 
 
-OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
+OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
     "+": plus,
     "-": lambda left, right: plus(left, times(form(-1), right)),
     "*": times,
-    "/": _over,
-    "@": _matmul,
 }
-FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "dot": _dot,
-    "sqnorm": _squares,
-    "norm": lambda value: elementary.sqrt(_squares(value)),
-    "sum": _total,
-    "mean": _mean,
-    "exp": _exp,
-    "softmax": _softmax,
-    "choose": _choose,
-    "sqrt": _of_numbers(elementary.sqrt),
-    "log": _of_numbers(elementary.log),
-    "sin": _of_numbers(elementary.sin),
-    "cos": _of_numbers(elementary.cos),
-    "erf": _of_numbers(elementary.erf),
-    "abs": _of_numbers(elementary.absolute),
-    "relu": _of_numbers(lambda value: elementary.maximum(value, Fraction(0))),
-    "max": _of_numbers(elementary.maximum),
-    "min": _of_numbers(elementary.minimum),
-}
+EVERY_SIZE = Scalars(
+    elementwise={
+        "exp": _exp,
+        "sqrt": _of_numbers(elementary.sqrt),
+        "log": _of_numbers(elementary.log),
+        "sin": _of_numbers(elementary.sin),
+        "cos": _of_numbers(elementary.cos),
+        "erf": _of_numbers(elementary.erf),
+        "abs": _of_numbers(elementary.absolute),
+        "relu": _of_numbers(lambda value: elementary.maximum(value, Fraction(0))),
+    },
+    maximum=_of_numbers(elementary.maximum),
+    power=_raised,
+    number=lambda value: form(value) if isinstance(value, Fraction | int) else value,
+    divide=over,
+    pi=lambda: of_atom(PI),
+)

@@ -8,7 +8,7 @@ from random import Random
 from likewise.claims import arrays
 from likewise.claims.algebra.coordinates import Coordinates
 from likewise.claims.algebra.exponomials import Form, size, variable
-from likewise.claims.algebra.invariants import Invariants, Value, named
+from likewise.claims.algebra.invariants import Invariants, named
 from likewise.claims.arrays import Array
 from likewise.claims.language.claim import Between, Claim, Compares, Integers, OneOf, Reals, Variable
 from likewise.claims.language.expressions import QUANTITIES, rebuilt
@@ -79,16 +79,16 @@ class Question:
 
     def invariants(self) -> Invariants:
         """Every variable for every size at once; matrices have a shape but no value."""
-        values: dict[str, Value] = {name: size(name) for name in self.sizes}
-        lengths, positive = Invariants(values, {}), self.positive()
+        values = {name: arrays.scalar(size(name)) for name in self.sizes}
+        lengths, positive = Invariants(values), self.positive()
         shapes: dict[str, tuple[Form, ...]] = dict.fromkeys(self.sizes, ())
         for each in self.variables:
             shapes[each.name] = tuple(lengths.scalar(dim) for dim in self.dims(each))
             if not shapes[each.name]:
-                values[each.name] = variable(each.name, positive=each.name in positive)
+                values[each.name] = arrays.scalar(variable(each.name, positive=each.name in positive))
             elif len(shapes[each.name]) == 1:
-                values[each.name] = named(each.name, shapes[each.name][0])
-        return Invariants(values, shapes)
+                values[each.name] = arrays.scalar(named(each.name, shapes[each.name][0]))
+        return Invariants(values, shapes=shapes)
 
     def drawn(self, lengths: Mapping[str, int], draws: Random) -> dict[str, Array]:
         """A random value of every variable."""

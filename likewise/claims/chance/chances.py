@@ -7,17 +7,28 @@ from itertools import product
 from typing import Any, Protocol
 
 from likewise.claims import arrays
-from likewise.claims.algebra import invariants
 from likewise.claims.algebra.coordinates import COMPARISONS, EXACT, Coordinates, plain, sign
-from likewise.claims.algebra.elementary import maximum, sqrt, step, substitute
+from likewise.claims.algebra.elementary import maximum, step, substitute
 from likewise.claims.algebra.exponomials import IMAGINARY, Atom, Form, exp, form, of_atom, of_key
-from likewise.claims.algebra.invariants import Invariants, Value, Vector, named, number
+from likewise.claims.algebra.invariants import (
+    EVERY_SIZE,
+    OPERATIONS,
+    Invariants,
+    Product,
+    Value,
+    Vector,
+    named,
+    number,
+    over,
+    times,
+)
 from likewise.claims.algebra.printing import text
-from likewise.claims.arrays import Array
+from likewise.claims.arrays import Array, Entry
 from likewise.claims.chance import pieces, special
 from likewise.claims.chance.moments import Bent, Coin, ExponentialNumber, Normals, Sign, UniformNumber, touches
 from likewise.claims.chance.wick import NormalVector
-from likewise.claims.language.tree import Binary, Call, Chain, Join, Moment, Negative, Node, Probability
+from likewise.claims.language.tree import Chain, Join, Moment, Node, Probability
+from likewise.claims.reader import Scalars
 from likewise.claims.verdict import Undecided
 
 CASES = 4096  # of signs that are tried one by one
@@ -535,6 +546,9 @@ class Joined:
 
     parts: tuple[Value, ...]
 
+    def __neg__(self) -> "Joined":
+        return Joined(tuple(-part for part in self.parts))
+
 
 Many = Value | Joined
 
@@ -543,28 +557,47 @@ Many = Value | Joined
 class ForEverySize(Invariants):
     """The value of expressions with E and Var, whatever the sizes are."""
 
-    laws: Laws
+    scalars: Scalars = field(default_factory=lambda: PART_BY_PART)
+    laws: Laws = field(default_factory=lambda: Laws({}))
 
-    def evaluate(self, node: Node) -> Many:  # ty: ignore[incompatible-method-override]
+    def evaluate(self, node: Node) -> Array:
         match node:
             case Moment(kind, body):
-                value = self.evaluate(body)
-                return self._expected(value) if kind == "E" else self.laws.variance(number(_single(value)))
+                value = self.many(body)
+                if kind == "E":
+                    return arrays.scalar(self._expected(value))
+                return arrays.scalar(self.laws.variance(number(_single(value))))
             case Probability(event):
-                terms = [number(_single(self.evaluate(term))) for term in event.terms]
-                return self.laws.probability(_links(event, terms))
+                terms = [number(_single(self.many(term))) for term in event.terms]
+                return arrays.scalar(self.laws.probability(_links(event, terms)))
             case Join(parts):
-                values = [self.evaluate(part) for part in parts]
-                return Joined(tuple(inner for v in values for inner in (v.parts if isinstance(v, Joined) else (v,))))
-            case Negative(operand):
-                return _each(lambda value: invariants.times(form(-1), value), self.evaluate(operand))
-            case Binary("+" | "-" | "*" | "/" as operator, left, right):
-                return _each(invariants.OPERATORS[operator], self.evaluate(left), self.evaluate(right))
-            case Call("dot" | "sqnorm" | "norm" | "sum" as function, arguments):
-                given = [self.evaluate(part) for part in arguments if isinstance(part, Node)]
-                if any(isinstance(value, Joined) for value in given):
-                    return _reduced(function, given)
+                values = [self.many(part) for part in parts]
+                flat = (inner for v in values for inner in (v.parts if isinstance(v, Joined) else (v,)))
+                return arrays.scalar(Joined(tuple(flat)))
         return super().evaluate(node)
+
+    def many(self, node: Node) -> Many:
+        """The value of an expression: a number, a vector, or several."""
+        return self.scalars.number(self.evaluate(node).scalar)
+
+    def is_vector(self, value: Many) -> bool:
+        return isinstance(value, Vector | Joined)
+
+    def operation(self, sign: str) -> Callable[[Entry, Entry], Entry]:
+        return lambda left, right: _each(OPERATIONS[sign], left, right)
+
+    def dot(self, left: Many, right: Many) -> Form:
+        return self.total(_each(times, left, right))
+
+    def total(self, vector: Many) -> Form:
+        if not isinstance(vector, Joined):
+            return vector.total() if isinstance(vector, Vector) else vector
+        return sum(map(self.total, vector.parts), form(0))
+
+    def length(self, vector: Many) -> Form:
+        if isinstance(vector, Vector):
+            return vector.length
+        raise Undecided("the length of [...]")
 
     def _expected(self, value: Many) -> Many:
         if isinstance(value, Joined):
@@ -573,7 +606,7 @@ class ForEverySize(Invariants):
             return self.laws.expected(value)
         # A vector is known by its product with any other: that one is taken out of the result again.
         other = named(BESIDE, value.length)
-        found: dict[invariants.Product, Form] = {}
+        found: dict[Product, Form] = {}
         for (powers, exponent), coefficient in self.laws.expected((value * other).total()).terms.items():
             (mine,) = (atom for atom, _ in powers if BESIDE in atom.names)
             rest = Form({(tuple(pair for pair in powers if pair[0] != mine), exponent): coefficient})
@@ -600,12 +633,7 @@ def _each(operation: Callable[..., Value], *values: Many) -> Many:
     return Joined(tuple(operation(*parts) for parts in zip(*spread, strict=True)))
 
 
-def _reduced(function: str, given: list[Many]) -> Form:
-    """dot, sqnorm, norm or sum, part by part."""
-    products = _each(invariants.times, *(given * 2 if len(given) == 1 else given)) if function != "sum" else given[0]
-    parts = products.parts if isinstance(products, Joined) else ()
-    total = sum((number(invariants.FUNCTIONS["sum"](part)) for part in parts), form(0))
-    return sqrt(total) if function == "norm" else total
+PART_BY_PART = replace(EVERY_SIZE, divide=lambda left, right: _each(over, left, right))
 
 
 @dataclass(frozen=True)

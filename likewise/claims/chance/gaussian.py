@@ -166,13 +166,14 @@ def _for_every_size(claim: Claim) -> Exact:
     for each in claim.variables:
         if each.random:
             law, value, spread = law_for_every_size(each, at)
-            laws[each.name], values[each.name] = (law,), value
+            laws[each.name], values[each.name] = (law,), arrays.scalar(value)
             shapes[each.name] = (value.length,) if isinstance(value, Vector) else ()
             allowed += [spread] if spread is not None else []
-    found = ForEverySize(values, shapes, Laws(laws))
-    found = ForEverySize(values, shapes, Laws(laws, positive=_positive(claim, lambda node: number(found.one(node)))))
+    found = ForEverySize(values, shapes=shapes, laws=Laws(laws))
+    positive = _positive(claim, found.scalar)
+    found = replace(found, laws=Laws(laws, positive=positive))
     order = [each.name for each in claim.variables]
-    return _rewritten(claim, lambda node: _node(found.evaluate(node), order), found.laws, allowed)
+    return _rewritten(claim, lambda node: _node(found.many(node), order), found.laws, allowed)
 
 
 def _positive(claim: Claim, value: Callable[[Node], Form]) -> tuple[Form, ...]:
@@ -349,7 +350,7 @@ def law_for_every_size(each: Variable, at: Invariants) -> tuple[Law, Form | Vect
     assert isinstance(each.kind, Normal)
     spread, length = _multiple(each.kind.spread, at)
     variance = spread * spread if each.kind.is_std else spread
-    mean = at.evaluate(each.kind.mean)
+    mean = at.one(each.kind.mean)
     if length is None:
         return Normals([atom], [number(mean)], [[variance]]), variable(each.name), doubtful(variance)
     vector = ones(length).scaled(mean) if isinstance(mean, Form) else mean

@@ -9,7 +9,7 @@ every length if these facts exclude that it fails. Nothing is refuted here.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
 from math import prod
@@ -20,13 +20,13 @@ import z3
 from likewise.claims import arrays
 from likewise.claims.algebra.identities import proved
 from likewise.claims.algebra.questions import question
-from likewise.claims.arrays import Array
+from likewise.claims.arrays import Array, Entry
 from likewise.claims.language.claim import Claim, Compares
-from likewise.claims.language.tree import Binary, Call, Chain, Comparison, Name, Negative, Node, Number, Text
-from likewise.claims.reader import ELEMENTWISE, Reader
+from likewise.claims.language.tree import Chain, Comparison, Name, Node, Text
+from likewise.claims.reader import OPERATORS, Scalars, WholeVectors
 from likewise.claims.smt.curves import Point, number_of, real
 from likewise.claims.smt.problems import dims, entry_symbol, numbers_of, used_variables
-from likewise.claims.smt.terms import Fact, Part, Term, Terms, compared_numbers, maximum
+from likewise.claims.smt.terms import Fact, Part, Term, Terms, compared_numbers
 from likewise.claims.verdict import Finding, OutOfTime, Undecided
 
 SECONDS, SHARE = 3.0, 0.6  # of process time, and of the budget, for all questions
@@ -43,6 +43,9 @@ class Each:
     """A vector: its i-th entry."""
 
     term: Term
+
+    def __neg__(self) -> "Each":
+        return Each(-self.term)
 
 
 @dataclass(frozen=True)
@@ -311,90 +314,64 @@ def _plain(value: "Each | Term") -> Term:
     return value.term if isinstance(value, Each) else value
 
 
-@dataclass(frozen=True)
-class EntryReader(Reader):
-    """The reader, with the i-th entry of a vector in the place of a scalar."""
+def _lifted(operation: Callable[..., Term]) -> "Callable[..., Each | Term]":
+    """An operation, of vectors entry by entry."""
 
-    facts: Any = None
-    length: str = ""
-
-    def evaluate(self, node: Node) -> Array:
-        """The value of an expression that works entry by entry, and sums or compares entries."""
-        match node:
-            case Binary("@", left, right):
-                return self._call("dot", (left, right))
-            case Binary("/", left, right):
-                return self._divided(self.evaluate(left).scalar, self.evaluate(right).scalar)
-            case Binary("^", left, right):
-                return arrays.scalar(
-                    self._wrapped(self.scalars.power, self.evaluate(left).scalar, self._exponent(right).scalar)
-                )
-            case Binary(sign, left, right):
-                return self._each(_OPERATORS[sign], left, right)
-            case Negative(operand):
-                return self._each(lambda value: -value, operand)
-            case Number() | Name() | Call():
-                return super().evaluate(node)
-        raise Undecided(f"not read entry by entry: {node}")
-
-    def _divided(self, top: "Each | Term", bottom: "Each | Term") -> Array:
-        """A vector over a number is a product with its inverse, which can stand before a sum."""
-        if isinstance(top, Each) and not isinstance(bottom, Each):
-            return arrays.scalar(Each(top.term * self.scalars.divide(Fraction(1), bottom)))
-        return arrays.scalar(self._wrapped(self.scalars.divide, top, bottom))
-
-    def _each(self, operation: Callable[..., Term], *nodes: Node) -> Array:
-        return arrays.scalar(self._wrapped(operation, *(self.evaluate(node).scalar for node in nodes)))
-
-    def _wrapped(self, operation: Callable[..., Term], *values: "Each | Term") -> "Each | Term":
+    def lifted(*values: "Each | Term") -> "Each | Term":
         found = operation(*map(_plain, values))
         return Each(found) if any(isinstance(value, Each) for value in values) else found
 
-    def _call(self, function: str, arguments: "tuple[Node | Text, ...]") -> Array:
-        if function in ("ones", "zeros"):
-            if [str(part) for part in arguments] != [self.length]:
-                raise Undecided("another length")
-            return arrays.scalar(Each(Fraction(function == "ones")))
-        given = [self.evaluate(part).scalar for part in arguments if not isinstance(part, Text)]
-        if function in ELEMENTWISE:
-            return arrays.scalar(self._wrapped(self._elementwise(function), *given))
-        if function in ("max", "min") and len(given) > 1:
-            sign = 1 if function == "max" else -1
-            return arrays.scalar(self._wrapped(lambda *values: sign * maximum(*(sign * v for v in values)), *given))
-        if not all(isinstance(value, Each) for value in given):
-            raise Undecided(f"{function} of a number")
-        return arrays.scalar(self._of_vectors(function, [real(_plain(value)) for value in given]))
-
-    def _of_vectors(self, function: str, entries: list[Term]) -> "Each | Term":
-        first = entries[0]
-        match function:
-            case "max":
-                return self.facts.maximum(first)
-            case "min":
-                return -self.facts.maximum(-first)
-            case "sum":
-                return self.facts.total(first)
-            case "mean":
-                return self.scalars.divide(self.facts.total(first), self.facts.length)
-            case "dot":
-                return self.facts.total(first * entries[1])
-            case "sqnorm":
-                return self.facts.total(first * first)
-            case "norm":
-                return self._elementwise("sqrt")(self.facts.total(first * first))
-            case "dim":
-                return self.facts.length
-            case "softmax":
-                raised = self._elementwise("exp")(first)
-                return self._divided(Each(raised), self.facts.total(real(raised))).scalar
-        raise Undecided(f"not read entry by entry: {function}")
+    return lifted
 
 
-_OPERATORS: dict[str, Callable[[Term, Term], Term]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-}
+def entrywise(scalars: Scalars) -> Scalars:
+    """What is done with numbers, of vectors entry by entry."""
+    divide = _lifted(scalars.divide)
+
+    def divided(top: "Each | Term", bottom: "Each | Term") -> "Each | Term":
+        """A vector over a number is a product with its inverse, which can stand before a sum."""
+        if isinstance(top, Each) and not isinstance(bottom, Each):
+            return Each(top.term * scalars.divide(Fraction(1), bottom))
+        return divide(top, bottom)
+
+    return replace(
+        scalars,
+        elementwise={name: _lifted(function) for name, function in scalars.elementwise.items()},
+        maximum=_lifted(scalars.maximum),
+        power=_lifted(scalars.power),
+        divide=divided,
+    )
+
+
+@dataclass(frozen=True)
+class EntryReader(WholeVectors):
+    """The reader, with the i-th entry of a vector in its place."""
+
+    facts: Any = None
+    axis: str = ""
+
+    def is_vector(self, value: Entry) -> bool:
+        return isinstance(value, Each)
+
+    def operation(self, sign: str) -> Callable[[Entry, Entry], Entry]:
+        return _lifted(OPERATORS[sign])
+
+    def dot(self, left: Each, right: Each) -> Term:
+        return self.facts.total(real(left.term) * real(right.term))
+
+    def total(self, vector: Each) -> Term:
+        return self.facts.total(real(vector.term))
+
+    def length(self, vector: Each) -> Term:
+        return self.facts.length
+
+    def filled(self, value: Fraction, lengths: "tuple[Node | Text, ...]") -> Each:
+        if [str(part) for part in lengths] != [self.axis]:
+            raise Undecided("another length")
+        return Each(value)
+
+    def largest(self, vector: Each) -> Term:
+        return self.facts.maximum(real(vector.term))
 
 
 def prove(claim: Claim) -> Finding | None:
@@ -434,7 +411,7 @@ def _proved(claim: Claim, chain: Chain, length: str) -> bool:
         if dims(each):
             facts.symbols.append(symbol)
         values[each.name] = arrays.scalar(Each(value) if dims(each) else value)
-    reader = EntryReader(values, {}, terms.scalars(), facts=facts, length=length)
+    reader = EntryReader(values, {}, entrywise(terms.scalars()), facts=facts, axis=length)
     for assumption in claim.assumptions:
         _assume(facts, reader, assumption)
     needed: dict[int, Part] = {}

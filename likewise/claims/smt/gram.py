@@ -5,7 +5,7 @@ Such a matrix is one whose principal minors are at least 0, and those of more th
 product with the vector of ones, whose square is D. What looks into the entries of a vector is left to others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
@@ -14,16 +14,15 @@ from math import prod
 import z3
 
 from likewise.claims import arrays
-from likewise.claims.arrays import Array
-from likewise.claims.language.tree import Binary, Call, Comparison, Name, Negative, Node, Number, Text
-from likewise.claims.reader import OPERATORS, Reader
+from likewise.claims.arrays import Array, Entry
+from likewise.claims.language.tree import Comparison, Node, Text
+from likewise.claims.reader import OPERATORS, WholeVectors
 from likewise.claims.smt.curves import real
 from likewise.claims.smt.terms import Fact, Term, compared
 from likewise.claims.verdict import Undecided
 
 ONES = "1"  # no name of a variable
 VECTORS = 4  # in one matrix
-SCALAR = frozenset({"abs", "relu", "sqrt", "max", "min", "exp", "log", "sin", "cos"})  # functions of numbers alone
 
 
 @dataclass
@@ -167,56 +166,31 @@ def combined(sign: str, left: "Combination | Term", right: "Combination | Term")
 
 
 @dataclass(frozen=True)
-class GramReader(Reader):
-    """The reader, with a combination of vectors in the place of a scalar."""
+class GramReader(WholeVectors):
+    """The reader, with a combination of vectors in the place of an entry."""
 
     axes: Mapping[str, Axis] = field(default_factory=dict)
 
-    def evaluate(self, node: Node) -> Array:
-        """The value of an expression that only combines vectors and takes their inner products."""
-        match node:
-            case Binary("@", left, right):
-                return self._call("dot", (left, right))
-            case Binary("+" | "-" | "*" as sign, left, right):
-                return arrays.scalar(combined(sign, self.evaluate(left).scalar, self.evaluate(right).scalar))
-            case Number() | Name() | Negative() | Binary() | Call():
-                return super().evaluate(node)
-        raise Undecided(f"z3 is not asked about the entries of a vector: {node}")
+    def is_vector(self, value: Entry) -> bool:
+        return isinstance(value, Combination)
 
-    def _call(self, function: str, arguments: "tuple[Node | Text, ...]") -> Array:
-        if function in ("ones", "zeros"):
-            return arrays.scalar(self._filled(function, arguments))
-        if function in SCALAR:
-            return super()._call(function, arguments)
-        given = [self.evaluate(part).scalar for part in arguments if not isinstance(part, Text)]
-        vectors = [value for value in given if isinstance(value, Combination)]
-        if not vectors or len(vectors) < len(given):
-            raise Undecided(f"{function} of a number")
-        return arrays.scalar(self._of_vectors(function, vectors))
+    def operation(self, sign: str) -> Callable[[Entry, Entry], Entry]:
+        return lambda left, right: combined(sign, left, right)
 
-    def _filled(self, function: str, arguments: "tuple[Node | Text, ...]") -> Combination:
-        axis = self.axes.get(str(arguments[0])) if len(arguments) == 1 else None
+    def dot(self, left: Combination, right: Combination) -> Term:
+        return left.dot(right)
+
+    def total(self, vector: Combination) -> Term:
+        return vector.dot(Combination(vector.axis, {ONES: Fraction(1)}))
+
+    def length(self, vector: Combination) -> Term:
+        return vector.axis.counted
+
+    def filled(self, value: Fraction, lengths: "tuple[Node | Text, ...]") -> Combination:
+        axis = self.axes.get(str(lengths[0])) if len(lengths) == 1 else None
         if axis is None:
-            raise Undecided(f"{function} of another shape than the vectors")
-        return Combination(axis, {ONES: Fraction(1)} if function == "ones" else {})
-
-    def _of_vectors(self, function: str, vectors: list[Combination]) -> Term:
-        first = vectors[0]
-        total = Combination(first.axis, {ONES: Fraction(1)})
-        match function:
-            case "dot":
-                return first.dot(vectors[1])
-            case "sqnorm":
-                return first.dot(first)
-            case "norm":
-                return self._elementwise("sqrt")(first.dot(first))
-            case "sum":
-                return first.dot(total)
-            case "mean":
-                return self.scalars.divide(first.dot(total), first.axis.counted)
-            case "dim":
-                return first.axis.counted
-        raise Undecided(f"z3 is not asked about the entries of a vector: {function}")
+            raise Undecided("zeros or ones of another shape than the vectors")
+        return Combination(axis, {ONES: value} if value else {})
 
 
 def compared_in_length(left: Array, comparison: Comparison, right: Array) -> Fact:
