@@ -17,7 +17,7 @@ from likewise.claims.algebra.invariants import Invariants, Vector, named
 from likewise.claims.algebra.questions import question
 from likewise.claims.arrays import Array
 from likewise.claims.language.parser import parse
-from likewise.claims.language.tree import Node
+from likewise.claims.language.tree import Call, Name, Node
 from likewise.claims.verdict import Undecided
 from tests.claims.floats import number
 
@@ -144,6 +144,24 @@ def test_vectors_lie_as_rows_or_columns_once_one_is_transposed() -> None:
 def test_a_vector_to_every_size_is_a_sum_of_products() -> None:
     asked = question(parse("given: q, k in R^D\nassert: 2*q*q + k == 0"))
     assert asked is not None
-    found = asked.invariants().evaluate(asked.chain.terms[0])
+    found = asked.invariants().one(asked.chain.terms[0])
     assert isinstance(found, Vector)
     assert dict(found.terms) == {("q", "q"): form(2), ("k",): form(1)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["prod(q)", "argmax(q)", "vec(q)", "pairs(q)", "outer(q, k)", "max(q)", "q[1]", "reshape(q, D)", "[q, 1]", "I(D)"],
+)
+def test_what_looks_into_a_vector_is_not_read_for_every_size(text: str) -> None:
+    asked = question(parse("given: q, k in R^D\nassert: q == k"))
+    assert asked is not None
+    with pytest.raises(Undecided):
+        asked.invariants().one(expression(text))
+
+
+def test_a_derivative_that_was_left_is_not_read_for_every_size() -> None:
+    asked = question(parse("given: q, k in R^D\nassert: q == k"))
+    assert asked is not None
+    with pytest.raises(Undecided):
+        asked.invariants().one(Call("grad", (Call("sqnorm", (Name("q"),)), Name("q"))))
