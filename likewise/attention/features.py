@@ -160,7 +160,7 @@ class Elu(FeatureMap):
     LARGE: ClassVar[dict[torch.dtype, float]] = {torch.float32: 1e6, torch.float64: 1e90}
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        most = self.LARGE[x.dtype]
+        most = self.LARGE[wide(x.dtype)]
         large = x > most
         usual = x.masked_fill(large, 0)
         return Scaled(usual.relu() + 1, torch.where(large, x.clamp(min=most).log(), usual.clamp(max=0)))

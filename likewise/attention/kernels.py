@@ -1,5 +1,6 @@
 """Similarity kernels sim(q, k): the ground truth that every feature map equals or estimates."""
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -30,6 +31,10 @@ class SimilarityKernel(ABC):
     def log(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
         """The logarithm of the similarity, for positive kernels."""
         raise NotImplementedError(f"{type(self).__name__} is not positive everywhere, so it has no logarithm")
+
+    def logits(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        """The logarithm of the similarity up to a constant of each row, which softmax takes away."""
+        return self.log(q, k)
 
 
 @dataclass(frozen=True)
@@ -165,8 +170,20 @@ class PositiveInduced(SimilarityKernel):
         logs = pairs.masked_fill(~usual, 1).log()
         if can_look(usual) and usual.all():
             return logs
-        log_q, log_k = self.split_queries(q).logs(), self.split_keys(k).logs()
-        far = torch.full_like(pairs.detach(), -torch.inf)
-        for feature in range(log_q.shape[-1]):  # T x S numbers at a time, as without logarithms
-            far = torch.logaddexp(far, log_q[..., :, None, feature] + log_k[..., None, :, feature])
-        return torch.where(usual, logs, far)
+        return torch.where(usual, logs, _log_products(self.split_queries(q).logs(), self.split_keys(k).logs()))
+
+    def logits(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
+        """Where features may leave the range of float32, in float64, and each row relative to its largest feature."""
+        if can_look(q) and max(x.abs().amax() for x in (q, k)) < 20:
+            return self.log(q, k)
+        log_q, log_k = self.split_queries(q.double()).logs(), self.split_keys(k.double()).logs()
+        log_q = log_q - log_q.detach().amax(dim=-1, keepdim=True)
+        log_k = log_k - log_k.detach().amax(dim=(-2, -1), keepdim=True)
+        return _log_products(log_q, log_k)
+
+
+def _log_products(log_q: Float[Tensor, "*B T F"], log_k: Float[Tensor, "*B S F"]) -> Float[Tensor, "*B T S"]:
+    """log sum_f exp(log_q + log_k), T x S numbers at a time."""
+    pairs = [log_q[..., :, None, feature] + log_k[..., None, :, feature] for feature in range(log_q.shape[-1])]
+    largest = functools.reduce(torch.maximum, (each.detach() for each in pairs))
+    return functools.reduce(torch.add, ((each - largest).exp() for each in pairs)).log() + largest

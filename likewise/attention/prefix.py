@@ -235,10 +235,13 @@ def _pairwise(queries: Scaled, keys: Scaled, values: Tensor, window: Window) -> 
 def _factors(queries: Scaled, reference: Tensor) -> tuple[Tensor, Tensor]:
     """Query features for keys measured against `reference`, times exp(-scale), and each row's scale."""
     assert queries.log is not None
-    logs = queries.log + reference
+    # The largest of the reference is added last: beside -1e18 the logarithms of the queries would be lost.
+    shift = finite(reference.amax(dim=-1, keepdim=True))
+    logs = queries.log + (reference - shift)
     scale = logs.detach().amax(dim=-1, keepdim=True)
     factors = logs.sub_(finite(scale)).exp_()
-    return factors if queries.value is None else queries.value * factors, scale
+    whole = (scale + shift).clamp(min=torch.finfo(scale.dtype).min).masked_fill(scale == -torch.inf, -torch.inf)
+    return factors if queries.value is None else queries.value * factors, whole
 
 
 def _weights(keys: Scaled, reference: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from likewise.attention import (
     FeatureMap,
     Gaussian,
     Hyperbolic,
+    LinearState,
     Positive,
     Quadratic,
     Relu,
@@ -277,6 +278,30 @@ def test_elu_is_right_for_queries_and_keys_of_any_size(size: float, causal: bool
         plain = with_gradients(partial(_elu_pair_by_pair, causal=causal), *wide)
         for one, other in zip(ours, plain, strict=True):
             assert_close(one, other.float(), atol=2e-5)
+
+
+@DIRECTIONS
+@pytest.mark.parametrize("level", [-1e4, -3e38])
+def test_elu_is_right_far_below_zero_in_the_plain_form_and_step_by_step(level: float, causal: bool) -> None:
+    drawn = torch.randn(3, 1, 1, 7, 4, generator=seeded(0))
+    q, k, v = drawn[0], drawn[1], drawn[2]
+    for inputs in ([q * 0 + level, k * 0 + level, v], [q + level, k + level, v], [q * (level / 4), k * (level / 4), v]):
+        wide = [x.double() for x in inputs]
+        plain = with_gradients(partial(_elu_pair_by_pair, causal=causal), *wide)
+        by_kernel = partial(kernel_attention, kernel=Elu().kernel, causal=causal)
+        stepwise = [_step_by_step] if causal else []
+        for form in (by_kernel, *stepwise):
+            for one, other in zip(with_gradients(form, *inputs), plain, strict=True):
+                assert_close(one, other.float(), atol=1e-3)
+
+
+def _step_by_step(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    state, out = LinearState.empty(Elu(), batch=1, kv_heads=1, value_dim=v.shape[-1]), []
+    for place in range(q.shape[2]):
+        here = slice(place, place + 1)
+        one, state = state.step(q[:, :, here], k[:, :, here], v[:, :, here])
+        out.append(one)
+    return torch.cat(out, dim=2)
 
 
 def test_rows_of_elu_that_see_nothing_are_0_by_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
