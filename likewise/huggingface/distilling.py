@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from likewise.attention import Exponential, Fitted, Learned
+from likewise.attention import Exponential, Learned
 from likewise.checks import require, require_count, require_number
 from likewise.files import finite, json_hash
 from likewise.huggingface.converting import Conversion, HeadChoice
@@ -24,6 +24,8 @@ from likewise.progress import Progress, silent
 
 KIND = "distillation"
 CHECKED = 4  # texts that choose the heads, and are not trained on
+FITTED = 4  # texts whose keys the landmarks are chosen from
+LEAST = 0.1  # how much a key without attention counts there, beside the mean of all keys
 
 
 @dataclass(frozen=True)
@@ -42,15 +44,16 @@ class DistillSettings:
     transfer_steps: int = 200
     adapter_steps: int = 200
     rank: int = 8
-    rows: int = 128
-    map_rate: float = 1e-2
+    rows: int = 256
+    rows_at_once: int = 128
+    map_rate: float = 2e-3
     adapter_rate: float = 5e-4
     seed: int = 0
 
     def __post_init__(self) -> None:
         where = "DistillSettings"
         require(0 < self.share <= 1, where, "share", "be above 0 and at most 1", self.share)
-        for name in ("num_features", "exact_within", "rank", "rows"):
+        for name in ("num_features", "exact_within", "rank", "rows", "rows_at_once"):
             require_count(where, name, getattr(self, name))
         for name in ("transfer_steps", "adapter_steps", "seed"):
             require_count(where, name, getattr(self, name), least=0)
@@ -150,24 +153,26 @@ class _Run:
         return {"settings": asdict(self.settings), "texts": json_hash([lengths, sums])}
 
     def begin(self, *, resume: bool) -> None:
-        """Make maps fitted to the first text, or take all from the checkpoint."""
-        fits: dict[str, Learned] = {}
-
-        def look(call: Call) -> None:
-            number, heads, key_dim = len(fits), call.k.shape[1], call.k.shape[3]
+        """Make maps with landmarks among the keys of the first texts, or take all from the checkpoint."""
+        calls: dict[str, list[Call]] = {}
+        with torch.no_grad(), recorded(self.model, lambda call: calls.setdefault(call.layer, []).append(call)):
+            for text in self.train[: 1 if resume else FITTED]:
+                run(self.model.base_model, text[None])
+        for number, (layer, same) in enumerate(calls.items()):
             generator = torch.Generator().manual_seed(self.settings.seed * 1000 + number)
-            options: dict[str, Any] = {
-                "num_features": self.settings.num_features,
-                "scale": call.scale,
-                "kv_heads": heads,
-            }
-            start = Fitted(key_dim, **options, generator=generator).fit(call.q.float(), call.k.float())
-            fits[call.layer] = Learned(key_dim, **options, generator=generator).start_from(start)
-            self.scales[call.layer] = call.scale
-
-        with torch.no_grad(), recorded(self.model, look):
-            run(self.model, self.train[0][None])
-        self.maps = fits
+            first, self.scales[layer] = same[0], same[0].scale
+            features = Learned(
+                first.k.shape[3],
+                num_features=self.settings.num_features,
+                scale=first.scale,
+                kv_heads=first.k.shape[1],
+                generator=generator,
+            )
+            if not resume:
+                q, k = (torch.cat([getattr(call, name) for call in same], dim=2) for name in "qk")
+                counts = torch.cat([attention_received(call, self.settings.exact_within) for call in same], dim=2)
+                features.fit(q, k, counts=counts / counts.mean() + LEAST, generator=generator)
+            self.maps[layer] = features
         if resume:
             self._load()
 
@@ -252,22 +257,22 @@ class _Run:
         assert self.optimizer is not None
         for text in self._steps(settings.transfer_steps, "attention transfer", 0.0, 0.5):
             set_rates(self.step)
+            calls: list[Call] = []
+            with torch.no_grad(), recorded(self.model, calls.append):
+                run(self.model.base_model, text[None])
             generator = torch.Generator().manual_seed(settings.seed * 1_000_003 + self.step)
-            rows = torch.randperm(len(text), generator=generator)[: settings.rows]
+            order = torch.randperm(len(text), generator=generator)
+            far = order[order >= settings.exact_within] if calls[0].structure.causal else order
             losses: list[Tensor] = []
-
-            def look(call: Call, rows: Tensor = rows, losses: list[Tensor] = losses) -> None:
-                with torch.enable_grad():
+            for rows in (far if len(far) else order)[: settings.rows].split(settings.rows_at_once):
+                self.optimizer.zero_grad()
+                for call in calls:
                     features = self.maps[call.layer]
                     loss = transfer_loss(features, call, rows, settings.exact_within)
                     loss.sum().backward()
                     nn.utils.clip_grad_norm_(features.parameters(), 1.0)
-                losses.append(loss.detach())
-
-            self.optimizer.zero_grad()
-            with torch.no_grad(), recorded(self.model, look):
-                run(self.model, text[None])
-            self.optimizer.step()
+                    losses.append(loss.detach())
+                self.optimizer.step()
             self.losses["transfer"].append(float(torch.cat(losses).mean()))
         self._measure()
         self.phase, self.step, self._restored = "adapt", 0, {}
@@ -287,7 +292,7 @@ class _Run:
 
         with torch.no_grad(), recorded(self.model, look):
             for text in self.aside:
-                run(self.model, text[None])
+                run(self.model.base_model, text[None])
         self.errors = totals
 
     def _attach(self) -> None:
@@ -405,6 +410,18 @@ class _Adapter:
         """Add the product to the weight, and stop."""
         self.hook.remove()
         self.linear.weight += self.up @ self.down
+
+
+def attention_received(call: Call, within: int) -> Tensor:
+    """The softmax attention that each key gets from query rows outside the window, of a sample of them, (B, G, S)."""
+    rows = torch.arange(0, call.q.shape[2], 8)
+    k = call.k.float().repeat_interleave(call.q.shape[1] // call.k.shape[1], dim=1)
+    logits = call.scale * (call.q[:, :, rows].float() @ k.mT)
+    at, positions = rows[:, None] + (k.shape[2] - call.q.shape[2]), torch.arange(k.shape[2])
+    if call.structure.causal:
+        logits = logits.masked_fill(positions > at, -torch.inf)
+    weights = logits.softmax(-1) * ((at - positions).abs() >= within)
+    return weights.sum(2).unflatten(1, (call.k.shape[1], -1)).sum(2)
 
 
 def log_weights(features: Learned, call: Call, rows: Tensor, within: int) -> Tensor:

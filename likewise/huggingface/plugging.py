@@ -31,11 +31,17 @@ def _converted(module: nn.Module, key_dim: int, scale: float) -> Attend:
     return attend
 
 
+def _fitted(module: nn.Module, key_dim: int, scale: float) -> Attend:
+    hint = "A name brings no data. Call likewise.huggingface.convert(model, texts), which fits maps to them."
+    refuse("likewise_fitted", "the maps", "be fitted to the model's own queries and keys", "no texts", hint)
+
+
 # What each implementation attends with: (module, key_dim, scale) -> Attend.
 FORMS: dict[str, Callable[[nn.Module, int, float], Attend]] = {
     "likewise_elu": lambda module, key_dim, scale: Linear(Elu()),
     "likewise_positive": partial(_positive, Positive),
     "likewise_hyperbolic": partial(_positive, Hyperbolic),
+    "likewise_fitted": _fitted,
     "likewise_exact": lambda module, key_dim, scale: Softmax(scale=scale),
     "likewise_converted": _converted,
 }
@@ -57,7 +63,8 @@ def register() -> None:
 
     Encoders and decoders, grouped heads, padding on either side, packed sequences, the model's own scaling. Sliding
     windows, softcaps, sinks, 4-D masks, attention dropout and static caches raise before the first token.
-    The maps of random features have 256 features and one draw per layer, by the layer's number.
+    The maps of random features have 256 features and one draw per layer, by the layer's number. `Fitted` needs data, so
+    likewise_fitted refuses and names `convert`.
 
         likewise.huggingface.register()
         model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="likewise_elu")

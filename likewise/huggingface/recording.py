@@ -65,8 +65,8 @@ def recorded(model: PreTrainedModel, show: Callable[[Call], None]) -> Generator[
             plugging._forms.get(module, {}).pop(NAME, None)
 
 
-def run(model: PreTrainedModel, inputs: Tensor | dict[str, Tensor]) -> object:
+def run(model: nn.Module, inputs: Tensor | dict[str, Tensor]) -> object:
     """One pass over token ids, or over what a tokenizer gives, without a cache."""
     given = {"input_ids": inputs} if isinstance(inputs, Tensor) else dict(inputs)
-    accepts_cache = getattr(model.config, "use_cache", False)
+    accepts_cache = getattr(getattr(model, "config", None), "use_cache", False)
     return model(**given, **({"use_cache": False} if accepts_cache else {}))

@@ -1,4 +1,4 @@
-"""Learned positive features: what they start as, every form from one formula, states, gradients of their weights."""
+"""Learned positive features: landmarks, every form from one formula, states, gradients of their weights."""
 
 import math
 
@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from likewise.attention import Exponential, Learned, LinearState, Positive, kernel_attention, linear_attention
-from tests.attention.calibration import fitted
+from likewise.attention import Exponential, Learned, LinearState, kernel_attention, linear_attention
 from tests.attention.drawing import seeded
 from tests.tolerance import assert_close
 
@@ -36,11 +35,13 @@ def by_formula(phi: Learned, q: Tensor, k: Tensor, v: Tensor, *, causal: bool, w
         g = h // (H // G)
         own = g if phi.kv_heads > 1 else 0
 
-        def logs(x: Tensor, side: str, own: int = own) -> Tensor:
-            w, b, c = (getattr(phi, f"{side}_{name}")[own].double() for name in ("weights", "biases", "curves"))
-            return torch.einsum("btk,fk->btf", x, w) + b - torch.einsum("btk,k->bt", x.square(), c)[..., None]
+        def along(x: Tensor, side: str, own: int = own) -> Tensor:
+            w, b = (getattr(phi, f"{side}_{name}")[own].double() for name in ("weights", "biases"))
+            return torch.einsum("btk,fk->btf", x, w) + b
 
-        pairs = (logs(q[:, h], "query")[:, :, None] + logs(k[:, g], "key")[:, None]).logsumexp(-1)
+        curve = torch.einsum("btk,k->bt", q[:, h].square(), phi.query_curves[own].double())
+        shares = along(k[:, g], "key").softmax(-1).clamp(min=math.exp(-35))
+        pairs = (along(q[:, h], "query").exp() @ shares.mT).log() - curve[..., None]
         apart = (torch.arange(T)[:, None] - torch.arange(T)).abs()
         if within is not None:
             assert isinstance(phi.kernel, Exponential)
@@ -72,23 +73,54 @@ def test_every_form_is_the_formula(causal: bool, within: int | None, kv_heads: i
         assert_close(torch.cat(outs, dim=2), expected)
 
 
-def test_before_learning_the_map_is_a_draw_of_positive() -> None:
-    ours = Learned(K, num_features=F, scale=0.7, kv_heads=G, generator=seeded(3))
-    theirs = Positive(K, num_features=F, scale=0.7, kv_heads=G, generator=seeded(3))
-    q, k, _ = qkv(torch.float32)
-    assert_close(ours.queries(q), theirs.queries(q))
-    assert_close(ours.keys(k), theirs.keys(k))
-    assert ours.kernel == theirs.kernel
+@pytest.mark.parametrize("kv_heads", [1, G])
+def test_keys_that_are_landmarks_have_their_own_similarity(kv_heads: int) -> None:
+    generator = seeded(2)
+    few = torch.randn(1, G, 3, K, generator=generator) * 2
+    few = few if kv_heads > 1 else few[:, :1].expand(1, G, 3, K)
+    k, q = few.repeat(B, 1, 5, 1), torch.randn(B, H, T, K, generator=generator)
+    phi = Learned(K, num_features=3, scale=0.7, kv_heads=kv_heads).fit(q, k, generator=generator)
+    expected = phi.kernel.log(q, k.repeat_interleave(H // G, dim=1))
+    got = (phi.queries(q) @ phi.keys(k).repeat_interleave(H // G, dim=1).mT).log()
+    assert_close(got, expected, atol=1e-2)  # a key leaves a small share to other landmarks
 
 
-def test_a_fitted_map_is_taken_over() -> None:
-    start = fitted(K, num_features=F, scale=0.7, kv_heads=G, generator=seeded(3))
-    phi = Learned(K, num_features=F, scale=0.7, kv_heads=G, generator=seeded(4)).start_from(start)
-    q, k, _ = qkv(torch.float32)
-    assert_close(phi.queries(q), start.queries(q))
-    assert_close(phi.keys(k), start.keys(k))
-    with pytest.raises(ValueError, match=r"Learned.start_from: fitted must have key_dim, num_features and kv_heads"):
-        changed(kv_heads=1).start_from(start)
+def test_more_landmarks_estimate_more_exactly_and_better_than_a_draw() -> None:
+    q, k, _ = (torch.randn(1, heads, 400, K, generator=seeded(heads)) for heads in (H, G, G))
+    target = Exponential(0.7).log(q, k.repeat_interleave(H // G, dim=1)).softmax(-1)
+
+    def error(phi: Learned) -> float:
+        """Total variation from softmax's weights, the mean over rows."""
+        ours = phi.queries(q) @ phi.keys(k).repeat_interleave(H // G, dim=1).mT
+        return (ours / ours.sum(-1, keepdim=True) - target).abs().sum(-1).mean().item() / 2
+
+    errors = []
+    for number in (2, 16, 128):
+        phi = Learned(K, num_features=number, scale=0.7, kv_heads=G, generator=seeded(1))
+        drawn = error(phi)
+        errors.append(error(phi.fit(q, k, generator=seeded(1))))
+        assert errors[-1] < drawn
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 0.2, errors
+
+
+def test_landmarks_go_where_keys_count() -> None:
+    q, k = torch.randn(1, G, 50, K, generator=seeded(0)), torch.randn(1, G, 40, K, generator=seeded(1))
+    counts = torch.zeros(1, G, 40)
+    counts[:, :, 10:13] = 1.0
+    phi = Learned(K, num_features=3, scale=0.7, kv_heads=G).fit(q, k, counts=counts, generator=seeded(2))
+    landmarks = phi.query_weights.detach() / 0.7
+    distances = torch.cdist(k[0, :, 10:13], landmarks).amin(dim=-1)
+    assert_close(distances, torch.zeros(G, 3), atol=1e-4)
+    for wrong, message in ((counts[:, :1], "have shape"), (-counts - 1, "be at least 0")):
+        with pytest.raises(ValueError, match=rf"Learned.fit: counts must {message}"):
+            phi.fit(q, k, counts=wrong)
+
+
+def test_constant_keys_and_queries_can_be_fitted() -> None:
+    one = torch.ones(B, G, T, K)
+    phi = Learned(K, num_features=F, kv_heads=G).fit(one, one, generator=seeded(0))
+    assert_close(phi.queries(one) @ phi.keys(one).mT, Exponential()(one, one), atol=1e-4)
 
 
 @pytest.mark.parametrize("within", [None, 4])
@@ -115,7 +147,7 @@ def test_learning_brings_the_output_nearer_to_softmax() -> None:
         error.backward()
         optimizer.step()
         errors.append(error.item())
-    assert errors[-1] < errors[0] / 4
+    assert errors[-1] < errors[0] / 4, errors
 
 
 def test_a_state_refuses_the_map_after_it_has_learned() -> None:

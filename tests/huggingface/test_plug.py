@@ -87,7 +87,7 @@ def mistral(**settings: Any) -> Any:
 
 
 def test_a_sliding_window_is_refused_by_its_setting() -> None:
-    with pytest.raises(ValueError, match=r"likewise_elu: config.sliding_window must be None; got 5"):
+    with pytest.raises(ValueError, match=r"config.sliding_window must be None; got 5. Set it to None before .* or use"):
         mistral(sliding_window=5)(tokens(1, 9))
     assert mistral(sliding_window=None)(tokens(1, 9))[0].shape == (1, 9, 97)
 
@@ -115,21 +115,28 @@ def test_models_with_softcaps_or_sinks_are_refused(kind: str) -> None:
         num_key_value_heads=2, **({"num_local_experts": 2, "num_experts_per_tok": 1} if kind == "GptOss" else {}),
     )  # fmt: skip
     config._attn_implementation = "likewise_elu"
-    with pytest.raises(ValueError, match=r"likewise_elu: .* must be None"):
+    with pytest.raises(ValueError, match=r"likewise_elu: .* must be None; got .*, or use attn_implementation=\"sdpa\""):
         getattr(transformers, f"{kind}ForCausalLM")(config).eval()(tokens(1, 5))
 
 
 def test_dropout_four_dimensional_masks_and_weights_are_refused() -> None:
     ids = tokens(1, 5)
-    with pytest.raises(ValueError, match=r"attention dropout must be 0; got 0.1"):
+    with pytest.raises(ValueError, match=r"attention dropout must be 0; got 0.1. Set config.attention_dropout"):
         llama("likewise_elu", attention_dropout=0.1).train()(ids)
     assert llama("likewise_elu", attention_dropout=0.1)(ids)[0].shape == (1, 5, 97)
-    with pytest.raises(ValueError, match=r"attention_mask must have 2 dimensions; got 4"):
+    with pytest.raises(ValueError, match=r"attention_mask must have 2 dimensions; got 4. Give padding as"):
         llama("likewise_elu")(ids, attention_mask=torch.ones(1, 1, 5, 5, dtype=torch.bool))
 
 
+def test_fitted_maps_by_name_are_refused_with_what_to_use() -> None:
+    with pytest.raises(
+        ValueError, match=r"likewise_fitted: the maps must be fitted .* Call likewise.huggingface.convert"
+    ):
+        llama("likewise_fitted")(tokens(1, 5))
+
+
 def test_a_static_cache_is_refused_before_the_first_token() -> None:
-    with pytest.raises(ValueError, match=r"the cache must be dynamic or a LinearCache; got a static cache"):
+    with pytest.raises(ValueError, match=r"the cache must be dynamic or a LinearCache; got a static cache. Leave out"):
         llama("likewise_elu").generate(tokens(1, 5), max_new_tokens=3, cache_implementation="static")
 
 
