@@ -16,7 +16,7 @@ from likewise.checks import require, require_count
 
 SPREAD = 8.0  # of the squared distance to the nearest landmark: shares fall off within an eighth of it ...
 NARROWEST = 0.05  # ... but not faster, or no gradient would reach a key's other landmarks
-FAINTEST = -35.0  # of the logarithms of shares: any two differ by less than `prefix.JUMP`, so chunks need one scale
+FAINTEST = -25.0  # of the logarithms of shares: keys then seldom differ by `prefix.JUMP`, and a chunk needs one scale
 FLATTEST = 1e-8  # variances of queries below it, in logits, count as this much
 ROUNDS = 8  # of k-means
 
@@ -24,17 +24,18 @@ ROUNDS = 8  # of k-means
 class Learned(FeatureMap):
     """Keys are shared among F landmarks, and queries weigh landmarks; it stands for exp(scale q.k), and is > 0.
 
-        phi(q)_r = exp(w_r.q + b_r - c.q^2),    phi(k)_r = max(e^-35, softmax_r(u_r.k + a_r))
+        phi(q)_r = exp(w_r.q + b_r - c.q^2),    phi(k)_r = exp(s.k) max(e^-25, softmax_r(u_r.k + a_r))
 
-    `fit` makes w_r = scale l_r with landmarks l_r among the keys of data, so that phi(q).phi(k) is exp(scale q.l_r) of
-    the landmark nearest to k. All of w, b, c, u and a are parameters: `likewise.huggingface.distill` learns them, and
-    any loss on the output of linear attention can. kv_heads=G has landmarks for every key-value head.
+    `fit` chooses landmarks l_r among the keys of data and takes the mean query m: w_r = scale l_r, b_r = -scale m.l_r,
+    s = scale m. Then phi(q).phi(k) is exp(scale q.k), but that q - m meets the landmarks nearest to k instead of k. All
+    of w, b, c, s, u and a are parameters: `likewise.huggingface.distill` learns them, and any loss on the output of
+    linear attention can. kv_heads=G has landmarks for every key-value head.
 
     >>> k = torch.tensor([[[[1.0, 0.0], [0.9, 0.1], [0.0, 2.0]]]])
     >>> q = torch.tensor([[[[1.0, 1.0], [2.0, 0.0], [0.0, 1.0]]]])
     >>> phi = Learned(2, num_features=2, scale=1.0).fit(q, k, generator=torch.Generator().manual_seed(0))
     >>> phi.kernel(q, k)[0, 0, 0], (phi.queries(q) @ phi.keys(k).mT).detach()[0, 0, 0]
-    (tensor([2.7183, 2.7183, 7.3891]), tensor([2.7183, 2.7183, 7.3891]))
+    (tensor([2.7183, 2.7183, 7.3891]), tensor([2.7640, 2.6734, 7.3891]))
 
     Paper: attention learned by attention transfer, Hedgehog, arXiv 2402.04347. Differs: landmarks instead of softmax on
     both sides, as in Transformer-VQ, arXiv 2309.16354, but with soft shares, so all of it is learned.
@@ -67,6 +68,7 @@ class Learned(FeatureMap):
         self.query_biases = nn.Parameter(torch.zeros(kv_heads, num_features))
         self.key_biases = nn.Parameter(-weights.square().sum(-1) / 2)
         self.query_curves = nn.Parameter(torch.zeros(kv_heads, key_dim))
+        self.key_slopes = nn.Parameter(torch.zeros(kv_heads, key_dim))
         self._named: tuple[tuple[int, ...], str] | None = None
 
     @torch.inference_mode(False)  # a map fitted inside of it must still pass gradients
@@ -81,7 +83,7 @@ class Learned(FeatureMap):
     ) -> Self:
         """Choose landmarks by k-means of the keys, and return the map.
 
-        Distances are |scale (k - l).q|^2, the mean over queries: an error in the logits. counts: how much each key
+        Distances are (scale (k - l).(q - m))^2, the mean over queries: errors of logits. counts: how much each key
         counts, for example the attention that it gets; all alike unless given. The queries that share a key-value head
         are one sample; with kv_heads=1 all heads are. generator: draws the first landmarks.
         """
@@ -103,8 +105,9 @@ class Learned(FeatureMap):
         stretch, shrink = _roots(queries * scale)
         landmarks, distance = _k_means(keys @ stretch, counts, self.query_weights.shape[1], generator)
         sharpness = 1 / torch.clamp(distance / SPREAD, min=NARROWEST)[:, None]
+        self.key_slopes.copy_(scale * queries.mean(dim=1))
         self.query_weights.copy_(scale * landmarks @ shrink)
-        self.query_biases.zero_()
+        self.query_biases.copy_(-(landmarks @ shrink @ self.key_slopes[:, :, None]).squeeze(-1))
         self.query_curves.zero_()
         self.key_weights.copy_(sharpness[:, :, None] * landmarks @ stretch)
         self.key_biases.copy_(-sharpness / 2 * landmarks.square().sum(-1))
@@ -115,19 +118,17 @@ class Learned(FeatureMap):
         return x.detach().float().transpose(0, 1).unflatten(0, (self.kv_heads, -1)).flatten(1, 3)
 
     def split_queries(self, x: Float[Tensor, "*B T K"]) -> Scaled:
-        curves = self.query_curves.to(x.dtype)
         logs = self._project(x, self.query_weights, self.query_biases)
-        if self.kv_heads == 1:
-            return Scaled(None, logs - x.square() @ curves[0, :, None])
-        squares = x.unflatten(-3, (self.kv_heads, -1)).square() @ curves[:, None, :, None]
-        return Scaled(None, logs - squares.flatten(-4, -3))
+        return Scaled(None, logs - self._project(x.square(), self.query_curves[:, None]))
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
         shares = self._project(x, self.key_weights, self.key_biases).log_softmax(dim=-1)
-        return Scaled(None, shares.clamp(min=FAINTEST))
+        return Scaled(None, shares.clamp(min=FAINTEST) + self._project(x, self.key_slopes[:, None]))
 
-    def _project(self, x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
-        weights, biases = weights.to(x.dtype), biases.to(x.dtype)
+    def _project(self, x: Tensor, weights: Tensor, biases: Tensor | None = None) -> Tensor:
+        """Products with the weights (G, n, K) of each row's key-value head, and biases (G, n)."""
+        weights = weights.to(x.dtype)
+        biases = weights.new_zeros(1, 1) if biases is None else biases.to(x.dtype)
         if self.kv_heads == 1:
             return x @ weights[0].mT + biases[0]
         grouped = x.unflatten(-3, (self.kv_heads, -1))

@@ -40,8 +40,9 @@ def by_formula(phi: Learned, q: Tensor, k: Tensor, v: Tensor, *, causal: bool, w
             return torch.einsum("btk,fk->btf", x, w) + b
 
         curve = torch.einsum("btk,k->bt", q[:, h].square(), phi.query_curves[own].double())
-        shares = along(k[:, g], "key").softmax(-1).clamp(min=math.exp(-35))
-        pairs = (along(q[:, h], "query").exp() @ shares.mT).log() - curve[..., None]
+        shares = along(k[:, g], "key").softmax(-1).clamp(min=math.exp(-25))
+        slope = torch.einsum("btk,k->bt", k[:, g], phi.key_slopes[own].double())
+        pairs = (along(q[:, h], "query").exp() @ shares.mT).log() - curve[..., None] + slope[:, None]
         apart = (torch.arange(T)[:, None] - torch.arange(T)).abs()
         if within is not None:
             assert isinstance(phi.kernel, Exponential)
@@ -115,6 +116,14 @@ def test_landmarks_go_where_keys_count() -> None:
     for wrong, message in ((counts[:, :1], "have shape"), (-counts - 1, "be at least 0")):
         with pytest.raises(ValueError, match=rf"Learned.fit: counts must {message}"):
             phi.fit(q, k, counts=wrong)
+
+
+def test_the_mean_query_sees_every_key_as_it_is() -> None:
+    k, mean = torch.randn(1, 1, T, K, generator=seeded(0)), torch.full((1, 1, 1, K), 3.0)
+    q = mean + torch.randn(1, 1, T, K, generator=seeded(1))
+    phi = Learned(K, num_features=2).fit(q, k, generator=seeded(2))
+    centre = q.mean(dim=2, keepdim=True)
+    assert_close((phi.queries(centre) @ phi.keys(k).mT).log(), phi.kernel.log(centre, k), atol=1e-4)
 
 
 def test_constant_keys_and_queries_can_be_fitted() -> None:
