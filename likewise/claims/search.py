@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice, product
-from math import inf
+from math import inf, isqrt
 from random import Random
 from typing import Any
 
@@ -29,6 +29,8 @@ from likewise.claims.verdict import Finding, Undecided
 SECONDS, SHARE = 1.5, 0.3  # of process time, and of the budget
 POINTS, LONG = 400, 60  # that are looked at; with long vectors
 STARTS, STEPS = 8, 160  # points to move downhill from, and looks for each
+SUMS = (40, 90, 160, 290)  # terms of a sum over an index
+EVEN = (4, 8, 9, 16, 25, 36)  # lengths of vectors whose entries are all the same
 LENGTHS = (5, 7, 8, 9, 11, 16, 23, 32, 40)  # of vectors
 CLOCK = 8  # points between two looks at the time
 SMALLEST = Fraction(1, 2**14)  # step
@@ -97,6 +99,7 @@ def _points(claim: Claim) -> Iterator[At]:
         for values in islice(chosen, WRITTEN):
             pairs = zip(numbers, values, strict=True)
             yield At({}, {each.name: [judge.rational(value)] for each, value in pairs})
+    yield from _even(claim, axes)
     for number, (sizes, values) in enumerate(blind.points(claim, claim.seed or 0)):
         yield At(sizes, values)
         if axes and number % 6 == 5:
@@ -107,6 +110,21 @@ def _points(claim: Claim) -> Iterator[At]:
             found = blind.filled(claim, {n: v for n, v in longer.items() if n in free}, {}, draw, style, written)
             if found is not None:
                 yield At(*found)
+
+
+def _even(claim: Claim, axes: set[str]) -> Iterator[At]:
+    """Long sums; and, where something is assumed of vectors, those whose equal entries have the sum 1 or the norm 1."""
+    free = {size.name for size in claim.sizes if size.equation is None}
+    vectors = [each for each in claim.variables if isinstance(each.kind, Reals) and len(each.kind.dims) == 1]
+    if not claim.variables and axes:
+        yield from (At(dict.fromkeys(free, terms), {}) for terms in SUMS)
+    if not vectors or not claim.assumptions or free != axes or len(vectors) < len(claim.variables):
+        return
+    for length in EVEN:
+        for share in {Fraction(1, length), Fraction(1, isqrt(length)) if isqrt(length) ** 2 == length else Fraction(1)}:
+            entries = {each.name: [judge.rational(share)] * length for each in vectors}
+            if all(isinstance(each.kind, Reals) and isinstance(each.kind.dims[0], Name) for each in vectors):
+                yield At(dict.fromkeys(free, length), entries)
 
 
 def _found(claim: Claim, ends: float) -> At | None:
