@@ -268,7 +268,7 @@ SEARCHES: tuple[Engine, ...] = (
     searching,
 )
 IDENTITIES: tuple[Engine, ...] = (cited.decide, shapes.decide, *PROOFS, *SEARCHES)
-CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, without_chance, bounding, sampling)
+CHANCES: tuple[Engine, ...] = (shapes.decide, gaussian.decide, without_chance, identities.averaged, bounding, sampling)
 AS_WRITTEN: tuple[Engine, ...] = (
     shapes.decide,
     residues.decide,

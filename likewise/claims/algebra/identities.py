@@ -14,7 +14,7 @@ from likewise.claims.algebra.elementary import substitute
 from likewise.claims.algebra.exponomials import Atom, Form, form, of_atom, of_key
 from likewise.claims.algebra.inequalities import inequalities, is_sum_of_squares
 from likewise.claims.algebra.invariants import Invariants, Vector, plus, times
-from likewise.claims.algebra.questions import FLIPPED, ZERO, Question, question
+from likewise.claims.algebra.questions import FLIPPED, ZERO, Question, quantified, question
 from likewise.claims.algebra.signs import (
     ANY,
     NOT_NEGATIVE,
@@ -208,6 +208,20 @@ def _by_signs(asked: Question) -> str | None:
 def _by_indices(asked: Question) -> str | None:
     """Equations between arrays of any length, entry by entry."""
     return "index notation" if indices.equal(asked) else None
+
+
+def averaged(claim: Claim) -> Finding | None:
+    """Equations of expectations and variances of polynomials, at every size, in index notation."""
+    if not isinstance(claim.relation, Compares) or claim.program or claim.source:
+        return None
+    asked = quantified(claim, claim.relation)
+    used = set().union(*(names(term) for term in asked.chain.terms))
+    if asked.solved or not used <= {each.name for each in (*claim.variables, *claim.sizes)}:
+        return None
+    if not indices.equal(asked) or one_sided(asked):
+        return None
+    scope = _scope(asked)
+    return Finding("holds", "proved", f"{scope} (index notation, cumulants{_condition(asked)})", engine="gaussian")
 
 
 def _same_indices(asked: Question) -> bool:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from itertools import count, groupby, pairwise, permutations, product
-from math import floor
+from itertools import combinations, count, groupby, pairwise, permutations, product
+from math import comb, factorial, floor
 from typing import Any
 
 from likewise.claims.algebra.questions import Question
+from likewise.claims.language.claim import Bernoulli, Exponential, Normal, Rademacher, Uniform
 from likewise.claims.language.tree import (
     Binary,
     Call,
@@ -25,6 +26,7 @@ from likewise.claims.language.tree import (
     Index,
     Indexed,
     Matrix,
+    Moment,
     Name,
     Negative,
     Node,
@@ -34,6 +36,7 @@ from likewise.claims.language.tree import (
 )
 from likewise.claims.verdict import Undecided
 
+MOMENT = 8  # degree, in random entries
 TERMS, EXPONENT, BOUND = 300, 8, 5  # of a sum; of a power that is multiplied out; indices of one sum
 ONE = Number(Fraction(1))
 HALF = Fraction(1, 2)
@@ -418,6 +421,7 @@ class _Reader:
 
     def __init__(self, asked: Question, values: Mapping[str, Tensor] | None = None) -> None:
         self.asked = asked
+        self.laws: dict[str, Any] = {each.name: each.kind for each in asked.claim.variables if each.random}
         self.values: dict[str, Tensor] = dict(values or {})
         if values is None:
             if asked.lying or any(each.layout for each in asked.variables):
@@ -428,6 +432,11 @@ class _Reader:
                 if not all(isinstance(dim, Name | Number) for dim in dims):
                     raise Undecided("a length that is a formula")
                 self.values[each.name] = Tensor(dims, lambda at, name=each.name: _atom("x", name, at))
+            for name, law in self.laws.items():
+                axes = self.random_axes(law)
+                if not all(isinstance(dim, Name | Number) for dim in axes):
+                    raise Undecided("a length that is a formula")
+                self.values[name] = Tensor(axes, lambda at, name=name: _atom("x", name, at))
 
     def with_value(self, name: str, value: Tensor) -> "_Reader":
         return _Reader(self.asked, {**self.values, name: value})
@@ -476,6 +485,11 @@ class _Reader:
                 return self.indexed(node.function, index, highest, body)
             case Matrix():
                 raise Undecided("a matrix of numbers")
+            case Moment(kind, body):
+                inner = self.of(body)
+                if kind == "E":
+                    return Tensor(inner.axes, lambda at: self.mean(inner.entry(at)))
+                return Tensor(inner.axes, lambda at: self.variance(inner.entry(at)))
             case Gradient(name, body, place):
                 return self.gradient(name, body, self.of(place))
             case Call("grad", (body, Name(name))) if isinstance(body, Node):
@@ -483,6 +497,110 @@ class _Reader:
             case Call(function, arguments):
                 return self.call(function, arguments)
         raise Undecided(f"{node} has no index notation")
+
+    def variance(self, value: Expr) -> Expr:
+        """E[x^2] - E[x]^2."""
+        return self.mean(value * value) + _power(self.mean(value), Fraction(2)).scaled(-1)
+
+    def mean(self, value: Expr) -> Expr:
+        """The expectation of a polynomial in random entries, by their cumulants."""
+        return _sum(self.mean_of_term(term, coefficient) for term, coefficient in value.terms)
+
+    def mean_of_term(self, term: Term, coefficient: Fraction) -> Expr:
+        """Sums are written out, each copy with an index of its own; what is random is a product of entries then."""
+        drawn: list[tuple[str, tuple[Place, ...]]] = []
+        ranges: list[tuple[Place, Expr]] = []
+        still: list[tuple[Atom, Fraction]] = []
+        waiting = list(term)
+        while waiting:
+            atom, exponent = waiting.pop()
+            if not any(_mentions(atom, name) for name in self.laws):
+                still.append((atom, exponent))
+                continue
+            if exponent.denominator > 1 or not 0 < exponent <= MOMENT:
+                raise Undecided("the mean of what is no polynomial")
+            for _ in range(int(exponent)):
+                if atom[0] == "x":
+                    drawn.append((atom[1], atom[2]))
+                elif atom[0] == "sum":
+                    fresh = {bound: _new() for bound, _ in atom[1]}
+                    ranges += [(fresh[bound], length) for bound, length in atom[1]]
+                    ((inner, factor),) = _renamed(atom[2], fresh).terms
+                    coefficient *= factor
+                    waiting += inner
+                else:
+                    raise Undecided("the mean of what is no polynomial")
+        if len(drawn) > MOMENT:
+            raise Undecided(f"a moment of degree above {MOMENT}")
+        found = _product(still, coefficient)
+        for name, law in self.laws.items():
+            found = found * self.joint(law, [at for each, at in drawn if each == name])
+        return _summed(found, ranges)
+
+    def joint(self, law: "Normal | Uniform | Rademacher | Exponential | Bernoulli", places: list) -> Expr:
+        """E[x_i*x_j*...]: over all ways to split the entries into groups, the product of the groups' cumulants."""
+        if not places:
+            return UNIT
+        first, *rest = places
+        total = ZERO
+        for size in range(len(places)):
+            for others in combinations(range(len(rest)), size):
+                mine = self.cumulant(law, [first, *(rest[k] for k in others)])
+                if mine.terms:
+                    total = total + mine * self.joint(law, [at for k, at in enumerate(rest) if k not in others])
+        return total
+
+    def cumulant(self, law: "Normal | Uniform | Rademacher | Exponential | Bernoulli", places: list) -> Expr:
+        """The joint cumulant of entries."""
+        n, at = len(places), places[0]
+
+        def value(node: Node) -> Expr:
+            tensor = self.of(node)
+            return tensor.entry(_narrow(at, tensor.axes))
+
+        if isinstance(law, Normal):
+            if n != 2:
+                return value(law.mean) if n == 1 else ZERO
+            spread = self.of(law.spread)
+            i, j = places
+            if not spread.axes:
+                return _power(spread.scalar, Fraction(2 if law.is_std else 1))
+            if not law.is_std:
+                return spread.entry((*i, *j))
+            return self.total(spread.axes[1:], lambda k: spread.entry((*i, *k)) * spread.entry((*j, *k)))
+        same = reduce(
+            lambda a, b: a * b, [_delta(*pair) for other in places[1:] for pair in zip(at, other, strict=True)], UNIT
+        )
+        match law:
+            case Rademacher():
+                return same.scaled({1: 0, 2: 1, 4: -2, 6: 16, 8: -272}.get(n, 0))
+            case Uniform(low, high):
+                if n == 1:
+                    return (value(low) + value(high)).scaled(HALF)
+                bernoulli = {2: Fraction(1, 6), 4: Fraction(-1, 30), 6: Fraction(1, 42), 8: Fraction(-1, 30)}.get(n)
+                width = value(high) + value(low).scaled(-1)
+                return ZERO if bernoulli is None else same * _power(width, Fraction(n)).scaled(bernoulli / n)
+            case Exponential(rate):
+                return same * _power(value(rate), Fraction(-n)).scaled(factorial(n - 1))
+            case Bernoulli(chance):
+                p, found = value(chance), {1: value(chance)}
+                for k in range(2, n + 1):  # E[x^k] is p for all k
+                    found[k] = p + _sum((found[j] * p).scaled(-comb(k - 1, j - 1)) for j in range(1, k))
+                return same * found[n]
+        raise Undecided("a law without cumulants here")
+
+    def random_axes(self, law: "Normal | Uniform | Rademacher | Exponential | Bernoulli") -> tuple[Node, ...]:
+        """The shape of a draw."""
+        match law:
+            case Rademacher(dim):
+                return (dim,)
+            case Normal(mean, spread, _):
+                return self.of(spread).axes[:1] or self.of(mean).axes
+            case Uniform(low, high):
+                return self.together([self.of(low).axes, self.of(high).axes])
+            case Exponential(only) | Bernoulli(only):
+                return self.of(only).axes
+        raise Undecided("a law without cumulants here")
 
     def index(self, node: Node) -> Place:
         terms = self.of(node).scalar.terms
@@ -779,6 +897,8 @@ def equal(asked: Question) -> bool:
         axes = reader.together([left.axes, right.axes])
         at = tuple("1" if length == ONE else f"^{number}" for number, length in enumerate(axes))
         difference = left.entry(_narrow(at, left.axes)) + right.entry(_narrow(at, right.axes)).scaled(-1)
+        if any(_mentions(atom, name) for name in reader.laws for term, _ in difference.terms for atom, _ in term):
+            return False
         if not _is_zero(difference):
             return False
     return True
