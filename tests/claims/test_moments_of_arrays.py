@@ -52,7 +52,7 @@ T given: w ~ N(0, I(D)) | assert: E[sum((w - mean(w))^2)] == D - 1
 F given: w ~ N(0, I(D)) | assert: E[sum((w - mean(w))^2)] == D
 T given: w ~ N(0, I(D)) | assert: E[w^2*sum(w)] == zeros(D)
 T given: q, k in R^D; w ~ N(0, I(D)) | assert: E[dot(w,q)*dot(w,k)] == dot(q,k)
-T given: q, k in R^D; r ~ Rademacher(D) | assert: Var[(r @ q)*(r @ k)] == sqnorm(q)*sqnorm(k) + (q @ k)^2 - 2*sqnorm(q*k)
+T given: q, k in R^D; r~Rademacher(D) | assert: Var[(r @ q)*(r @ k)] == sqnorm(q)*sqnorm(k) + (q @ k)^2 - 2*sqnorm(q*k)
 F given: q, k in R^D; r ~ Rademacher(D) | assert: Var[dot(r,q)*dot(r,k)] == sqnorm(q)*sqnorm(k) + dot(q,k)^2
 T given: r ~ Rademacher(D) | assert: E[sum(r)^6] == 15*D^3 - 30*D^2 + 16*D
 T given: v in R; x ~ N(0, v) | assert: E[x^4] == 3*v^2
