@@ -37,6 +37,13 @@ def inductive(claim: Claim) -> Finding | None:
     return induction.decide(claim, lambda part: found_by_engines(replace(part, budget=PART * claim.budget)))
 
 
+def case_by_case(claim: Claim) -> Finding | None:
+    """Decide a claim for each value of a whole number from few that a range or an index contains."""
+    if not any(isinstance(each.kind, Integers) for each in claim.variables):
+        return None
+    return _later("algebra.cases").decide(claim, found_by_engines)
+
+
 def as_vectors(claim: Claim) -> Finding | None:
     """Prove for matrices of which only the entries matter what holds for vectors."""
     flat = entries.as_vectors(claim)
@@ -257,6 +264,7 @@ PART = 0.3  # of the budget, for a step of a proof
 PROOFS: tuple[Engine, ...] = (residues.decide, identities.decide, holes.decide, everywhere.decide)
 SEARCHES: tuple[Engine, ...] = (
     inductive,
+    case_by_case,
     as_vectors,
     solving_soon,
     entrywise,

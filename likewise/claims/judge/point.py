@@ -31,7 +31,7 @@ from likewise.claims.judge.numbers import (
     smaller,
     still,
 )
-from likewise.claims.language.claim import Claim, Reals, Tolerance, Variable
+from likewise.claims.language.claim import Claim, Integers, Reals, Tolerance, Variable
 from likewise.claims.language.tree import (
     Binary,
     Call,
@@ -160,7 +160,9 @@ class Point:
 
     def whole(self, node: Node, most: int = LONGEST) -> int:
         """A whole number made of sizes."""
-        array = Point(self.claim, self.sizes, {}).value(node).array
+        whole = {each.name for each in self.claim.variables if isinstance(each.kind, Integers)}
+        known = {name: value for name, value in self.values.items() if name in whole}
+        array = Point(self.claim, self.sizes, known).value(node).array
         found: Scalar = array.reshape(-1)[0] if not array.shape else None
         if not isinstance(found, fmpq) or found.q != 1:
             raise Outside(f"{node} is no whole number")
