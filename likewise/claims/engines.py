@@ -103,6 +103,11 @@ def growing(claim: Claim) -> Finding | None:
     return _z3("orders").decide(claim)
 
 
+def bounding_terms(claim: Claim) -> Finding | None:
+    """Decide an order with simpler terms, or prove it with larger ones."""
+    return _later("growth.upper").decide(claim, found_by_engines)
+
+
 def _later(module: str) -> ModuleType:
     """Loaded when it is first asked."""
     return import_module(f"likewise.claims.{module}")
@@ -130,7 +135,7 @@ def _engines_for(claim: Claim) -> tuple[Engine, ...]:
         case Counts():
             return (counts.decide,)
         case Bounded():
-            return (counts.decide, orders.decide, growing)
+            return (counts.decide, orders.decide, growing, bounding_terms)
     if any(_mentions(node, Moment | Probability) for node in nodes(claim.relation)):
         return CHANCES
     if programs_of(claim):
