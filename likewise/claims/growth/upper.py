@@ -1,6 +1,6 @@
 """Orders of what has differences inside maxima, signs, sines or logarithms of powers: by simpler terms or larger ones.
 
-|max(a, b)| <= |a| + |b|, |a - b| <= |a| + |b|, |floor(a)| <= |a| + 1 and |sin(a)| <= 1: if the larger term is in O(g), so
+|max(a, b)| <= |a| + |b|, |a - b| <= |a| + |b|, |floor(a)| <= |a| + 1 and |sin(a)| <= 1: if the larger is in O(g), so
 is the term. log(a/b) is log(a) - log(b), log(a^b) is b*log(a) and exp(k*log(a)) is a^k, where a and b are above 0.
 """
 
