@@ -41,7 +41,7 @@ from likewise.claims.verdict import Finding, Undecided
 ORDER, BOXES, DEEPEST, SHARE = 5, 1500, 40, 0.3  # of Taylor coefficients; boxes looked at; halvings; of the budget
 BEYOND = (8, 40, 200)  # where the tails may begin
 WHOLE = 450  # whole numbers that are tried one by one
-TERMS, EXPONENT, STEPS = 60, 12, 40
+TERMS, EXPONENT, STEPS, LONG = 60, 12, 40, 8192  # the last in bits
 Enclosed = Any  # a fraction or a ball
 ZERO = fmpq(0)
 
@@ -104,6 +104,11 @@ def _log(a: Jet) -> Jet:
     return Jet(tuple(found))
 
 
+def _as_ball(value: Enclosed, exponent: int) -> Enclosed:
+    """A fraction whose power would be long, as a ball."""
+    return arb(value) if isinstance(value, fmpq) and value.height_bits() * exponent > LONG else value
+
+
 def _power(a: Jet, exponent: Any) -> Jet:
     if isinstance(exponent, Jet):
         if sign(a.c[0]) <= 0:
@@ -112,8 +117,9 @@ def _power(a: Jet, exponent: Any) -> Jet:
     power = Fraction(exponent)
     if power.denominator == 1 and 0 <= power <= EXPONENT:
         found = constant(1)
+        small = Jet(tuple(_as_ball(value, int(power)) for value in a.c))
         for _ in range(int(power)):
-            found = found * a
+            found = found * small
         whole = ENCLOSURES.power(a.c[0], exactly(power))
         return Jet((whole, *found.c[1:]))
     first = ENCLOSURES.power(a.c[0], exactly(power))
@@ -643,6 +649,9 @@ class _Tail:
     def powered(self, base: _Far, exponent: Any) -> _Far:
         if not isinstance(exponent, Fraction) or not base.exact or abs(exponent) > EXPONENT:
             raise Undecided("a power")
+        parts = (*base.over.terms.values(), *base.under.terms.values())
+        if any(isinstance(c, fmpq) and c.height_bits() * abs(exponent) > LONG for c in parts):
+            raise Undecided("a large power")
         if exponent.denominator == 1:
             total = _Far(UNIT)
             for _ in range(abs(int(exponent))):

@@ -18,6 +18,7 @@ from typing import Any
 
 from likewise.claims.algebra.questions import Question
 from likewise.claims.language.claim import Bernoulli, Exponential, Normal, Rademacher, Uniform
+from likewise.claims.language.limits import BITS
 from likewise.claims.language.tree import (
     Binary,
     Call,
@@ -112,11 +113,11 @@ def _product(factors: Iterable[tuple[Atom, Fraction]], coefficient: Fraction) ->
                 raise Undecided("a quotient by an entry of the identity matrix")
             powers[atom] = Fraction(1)
         elif atom[0] == "num" and exponent.denominator == 1:
-            coefficient *= atom[1] ** int(exponent)
+            coefficient *= _raised(atom[1], int(exponent))
             del powers[atom]
         elif atom[0] == "num" and not 0 < exponent < 1:
             whole = floor(exponent)
-            coefficient *= atom[1] ** whole
+            coefficient *= _raised(atom[1], whole)
             powers[atom] = exponent - whole
     for atom in [atom for atom in powers if atom[0] == "d"]:
         _, one, other = atom
@@ -312,7 +313,7 @@ def _power(base: Expr, exponent: Fraction) -> Expr:
     if len(base.terms) == 1:
         ((term, value),) = base.terms
         if exponent.denominator == 1:
-            return _product([(atom, e * exponent) for atom, e in term], value ** int(exponent))
+            return _product([(atom, e * exponent) for atom, e in term], _raised(value, int(exponent)))
         if value > 0:
             inside = [pair for pair in term if _never_negative(pair[0])]
             rest = tuple(pair for pair in term if pair not in inside)
@@ -324,9 +325,16 @@ def _power(base: Expr, exponent: Fraction) -> Expr:
     leading = base.terms[0][1]
     if exponent.denominator == 1:
         unit = base.scaled(1 / leading)
-        return _product([(("plus", unit), exponent)], leading ** int(exponent))
+        return _product([(("plus", unit), exponent)], _raised(leading, int(exponent)))
     unit = base.scaled(1 / abs(leading))
     return _product([(("plus", unit), exponent), *_root_of(abs(leading), exponent)], Fraction(1))
+
+
+def _raised(value: Fraction, exponent: int) -> Fraction:
+    """A power of a number that does not grow beyond its bound."""
+    if max(abs(value.numerator), value.denominator).bit_length() * abs(exponent) > BITS:
+        raise Undecided("a large power")
+    return value**exponent
 
 
 def _root_of(value: Fraction, exponent: Fraction) -> list[tuple[Atom, Fraction]]:
