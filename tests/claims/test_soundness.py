@@ -375,3 +375,10 @@ def test_what_only_rounding_satisfies_is_satisfied_by_nothing(assumed: str) -> N
 def test_an_equation_of_irrational_numbers_is_satisfied(assumed: str) -> None:
     found = decide(parse(f"given: x in R^D\nassume: {assumed}\nassert: dot(x, x) == sqnorm(x)"))
     assert found.verdict == "holds", found
+
+
+def test_a_negative_standard_deviation_is_no_law_for_engine_and_judge() -> None:
+    """The engine refuted it at s = -1, where the judge has no law: a disagreement."""
+    found = decide(parse("given: s in R; x ~ N(0, std=s)\nassert: E[abs(x)] == s*sqrt(2/pi)"))
+    assert found.verdict != "refuted"
+    assert found.grade != "disagreement", found

@@ -352,7 +352,8 @@ def law_for_every_size(each: Variable, at: Invariants) -> tuple[Law, Form | Vect
     variance = spread * spread if each.kind.is_std else spread
     mean = at.one(each.kind.mean)
     if length is None:
-        return Normals([atom], [number(mean)], [[variance]]), variable(each.name), doubtful(variance)
+        width = spread if each.kind.is_std else variance
+        return Normals([atom], [number(mean)], [[variance]]), variable(each.name), doubtful(width)
     vector = ones(length).scaled(mean) if isinstance(mean, Form) else mean
     if vector.length != length:
         raise Undecided(f"the mean and the covariance of {each.name} have different sizes")
@@ -424,6 +425,9 @@ def laws_on_coordinates(each: Variable, at: Coordinates) -> tuple[Array, tuple[L
     if each.kind.is_std:
         rows = [[sum((a * b for a, b in zip(left, right, strict=True)), form(0)) for right in rows] for left in rows]
     means = [form(entry) for entry in (mean.entries if mean.shape else mean.entries * n)]
+    if each.kind.is_std and not spread.shape:
+        width = doubtful(form(spread.entries[0]))
+        return symbols, (Normals(_atoms(symbols), means, rows),), [width] if width else []
     return symbols, (Normals(_atoms(symbols), means, rows),), _checked(rows, each)
 
 
