@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.grading_pairs import HOSTILE_TEXTS, Pair, blind, generated, hand_written, hostile, published
+from benchmarks.grading_pairs import HOSTILE_TEXTS, Pair, blind, generated, hand_written, hostile, labelled, published
 from likewise.grading import grade
 from likewise.grading.batches import Pair as Task
 from likewise.grading.batches import grade_all
@@ -27,6 +27,8 @@ from likewise.grading.batches import grade_all
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs/grading.md"
 MARKS = "<!-- table of benchmarks/grading.py -->", "<!-- end of the table -->"
+DISAGREEMENTS = "<!-- disagreements with Math-Verify's tests -->", "<!-- end of the disagreements -->"
+THEIRS = "Math-Verify's tests"
 PEERS = {"Math-Verify": "math-verify", "verifiers": "verifiers", "Inspect": "inspect"}
 PATIENCE = 10.0  # seconds for one pair of a peer, then it has hung
 Said = tuple[str, float]
@@ -72,11 +74,13 @@ class Peer:
 
 def ours(answer: str, key: str) -> Said:
     """The verdict of `grade` and its seconds."""
-    start = time.perf_counter()
+    start = time.process_time()
     try:
-        return grade(answer, key).verdict, time.perf_counter() - start
+        found = grade(answer, key)
     except Exception:  # a crash is a result here
-        return "crash", time.perf_counter() - start
+        return "crash", time.process_time() - start
+    said = "crash" if "an error of the grader" in found.reason else found.verdict
+    return said, time.process_time() - start
 
 
 def measured(pairs: list[Pair], grader: Callable[[str, str], Said]) -> dict[str, Any]:
@@ -116,14 +120,21 @@ def speed(pairs: list[Pair]) -> dict[str, float]:
     start = time.perf_counter()
     graded = list(grade_all([Task(str(n), answer, key) for n, (answer, key, _) in enumerate(pairs)], workers=2))
     rate = 60 * len(graded) / (time.perf_counter() - start)
-    code = "import time; start = time.perf_counter(); import likewise.grading; print(time.perf_counter() - start)"
+    code = "import time; start = time.process_time(); import likewise.grading; print(time.process_time() - start)"
+    load = os.getloadavg()[0]
     imports = [float(subprocess.check_output([sys.executable, "-c", code], text=True)) for _ in range(5)]
-    return {"answers a minute": rate, "import": statistics.median(imports), "load": os.getloadavg()[0]}
+    return {"answers a minute": rate, "import": statistics.median(imports), "load": load}
 
 
 def turned_around(pairs: list[Pair]) -> int:
     """How many pairs have another verdict in the other order."""
     return sum(grade(answer, key).verdict != grade(key, answer).verdict for answer, key, _ in pairs)
+
+
+def _of_peers(rows: dict[str, Any], pairs: list[Pair]) -> dict[str, Any]:
+    """The rows of peers that were measured before on as many pairs."""
+    count = {name: sum(sum(each.values()) for each in row["counts"].values()) for name, row in rows.items()}
+    return {name: row for name, row in rows.items() if name in PEERS and count[name] == len(pairs)}
 
 
 def table(facts: dict[str, Any]) -> str:
@@ -132,7 +143,7 @@ def table(facts: dict[str, Any]) -> str:
     lines = [f"| {' | '.join((*heads, 'depends: open', 'p50', 'p99', 'hangs, crashes'))} |"]
     lines.append("|---|---|---|---|---|---|---|---|---|")
     for name, rows in facts["sets"].items():
-        for who, found in rows.items():
+        for who, found in sorted(rows.items(), key=lambda row: (row[0] != "likewise", row[0] != "Math-Verify")):
             counts, ms = found["counts"], found["ms"]
             same, near = counts.get("equal", {}), {**counts.get("near miss", {})}
             for said, count in counts.get("hostile", {}).items():
@@ -153,12 +164,37 @@ def table(facts: dict[str, Any]) -> str:
     found = facts["speed"]
     lines += [
         "",
-        f"{found['answers a minute']:,.0f} answers a minute over two processes; import {found['import']:.2f} s; ",
+        f"{found['answers a minute']:,.0f} answers a minute over two processes at load {found['load']:.0f}; "
+        f"import {found['import']:.2f} s; ",
     ]
     lines[-1] += (
         f"{facts['turned around']} of {facts['pairs in both orders']:,} pairs have another verdict in the other order."
     )
     return "\n".join(lines)
+
+
+def disagreements(pairs: list[Pair], wrong: list[dict[str, Any]]) -> str:
+    """Every pair of Math-Verify's tests with another verdict here, with the reason, as Markdown."""
+
+    def cell(text: str) -> str:
+        text = " ".join(text.split())
+        text = text if len(text) <= 70 else f"{text[:30]} ... {text[-35:]}"
+        return "`` " + text.replace("|", "\\|") + " ``"
+
+    lines = ["| its key | its answer | expected | here | why |", "|---|---|---|---|---|"]
+    for row in wrong:
+        expected = "equal" if row["label"] == "equal" else "not equal"
+        why = row["why"].replace("|", "\\|").replace("\n", " ")[:110]
+        lines.append(f"| {cell(row['key'])} | {cell(row['answer'])} | {expected} | {row['said']} | {why} |")
+    return "\n".join([f"{len(wrong)} of {len(pairs)} pairs have another verdict here.", "", *lines])
+
+
+def write_between(marks: tuple[str, str], text: str) -> None:
+    """Put text between two marks of the page."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(marks[0])
+    if rest:
+        page = f"{before}{marks[0]}\n{text}\n{marks[1]}{rest.partition(marks[1])[2]}"
+        PAGE.write_text(page, encoding="utf-8")
 
 
 def peer_rows(python: str, who: str, sets: dict[str, list[Pair]]) -> dict[str, Any]:
@@ -178,10 +214,15 @@ def main(
 ) -> None:
     """Measure all graders on all pairs and write the results."""
     by_hand = [*blind(), *hand_written()]
-    sets = {"by hand": by_hand, "generated": generated(count), "hostile": hostile()}
+    sets = {"by hand": by_hand, "fresh": labelled(), "generated": generated(count), "hostile": hostile()}
     if published_folder is not None:
-        sets["Math-Verify's tests"] = list(published(published_folder))
-    facts: dict[str, Any] = {"sets": {name: {} for name in sets}, "python": sys.version.split()[0]}
+        sets[THEIRS] = list(published(published_folder))
+    fewer = {**sets, "generated": sets["generated"][:400], "hostile": sets["hostile"][: len(HOSTILE_TEXTS)]}
+    before = json.loads(out.read_text(encoding="utf-8"))["sets"] if out.exists() else {}
+    facts: dict[str, Any] = {
+        "sets": {name: _of_peers(before.get(name, {}), fewer[name]) for name in sets},
+        "python": sys.version.split()[0],
+    }
     ours("1", "1")
     for name, pairs in sets.items():
         facts["sets"][name]["likewise"] = measured(pairs, ours)
@@ -190,10 +231,8 @@ def main(
     facts["turned around"] = turned_around([*by_hand, *sets["generated"][:2000]])
     facts["speed"] = speed(sets["generated"][:5000])
     print(facts["speed"], facts["turned around"], flush=True)
-    fewer = {**sets, "generated": sets["generated"][:400], "hostile": sets["hostile"][: len(HOSTILE_TEXTS)]}
-
     if peers is None:
-        print("The peers are left out: give --peers")
+        print("The peers are not run: give --peers. Their rows of an earlier run on the same pairs stay.")
     else:
         with ThreadPoolExecutor(len(PEERS)) as threads:
             asked = threads.map(lambda who: peer_rows(str(peers), who, fewer), PEERS)
@@ -202,11 +241,9 @@ def main(
                     facts["sets"][name][who] = row
                     print(name, who, row["counts"], row["ms"], flush=True)
     out.write_text(json.dumps(facts, indent=1) + "\n")
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
-    if rest:
-        PAGE.write_text(
-            f"{before}{MARKS[0]}\n{table(facts)}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}", encoding="utf-8"
-        )
+    write_between(MARKS, table(facts))
+    if theirs := sets.get(THEIRS):
+        write_between(DISAGREEMENTS, disagreements(theirs, facts["sets"][THEIRS]["likewise"]["wrong"]))
 
 
 if __name__ == "__main__":

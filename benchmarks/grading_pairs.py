@@ -602,6 +602,14 @@ def _interval(chance: random.Random) -> Make:
     return make
 
 
+def labelled() -> list[Pair]:
+    """Pairs of studies/sets/grades.jsonl, labelled before any grader saw them, without those that need facts."""
+    path = Path(__file__).parent.parent / "studies/sets/grades.jsonl"
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    names = {"different": "near miss"}
+    return [(row["answer"], row["key"], names.get(row["label"], row["label"])) for row in rows if not row.get("given")]
+
+
 def published(folder: Path) -> Iterator[Pair]:
     """Pairs of Math-Verify's own tests, read from a copy of its folder `tests`: (prediction, gold, equal or not)."""
     for path in sorted(folder.glob("test_*.py")):

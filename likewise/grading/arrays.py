@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import arb, fmpq, fmpq_mat
+from flint import acb, arb, fmpq, fmpq_mat
 
 from likewise.grading.algebra import put
 from likewise.grading.balls import Point, Undefined, Unknown, divide, power, surely_differ
@@ -100,7 +100,10 @@ class MatrixPoint(Point):
     def _power(self, node: Node) -> Any:
         base = self.value(node.parts[0])
         if not isinstance(base, np.ndarray):
-            return power(base, self.value(node.parts[1]))
+            exponent = self.value(node.parts[1])
+            if isinstance(exponent, np.ndarray):
+                raise Undefined("a power of a vector or matrix")
+            return power(base, exponent)
         exponent = self.whole(node.parts[1], 8)
         if base.shape[0] != base.shape[1] or not all(isinstance(each, fmpq) for each in base.flat):
             raise Undefined("the power of a matrix")
@@ -127,6 +130,8 @@ class MatrixPoint(Point):
 
     def _of_array(self, name: str, inner: Any) -> Any:
         if name == "softmax":
+            if any(isinstance(each, acb) for each in inner.flat):
+                raise Undefined("softmax of complex numbers")
             flat = inner if inner.shape[1] > 1 else np.transpose(inner)
             rows = [[arb(each).exp() for each in row] for row in flat]
             found = np.array([[each / sum(row, arb(0)) for each in row] for row in rows], dtype=object)

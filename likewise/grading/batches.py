@@ -164,12 +164,16 @@ def read_pairs(answers: Path, keys: Path | None = None) -> list[Pair]:
         key = row if keys is None else by_name[name]
         where = f"grade: {name}"
         require(isinstance(row.get("answer"), str), where, "answer", "be a text", repr(row.get("answer")))
-        require(isinstance(key.get("key"), str), where, "key", "be a text", repr(key.get("key")))
+        rule = (
+            "be a text" if keys is not None or "key" in key else "stand beside the answer, or in a file given as keys"
+        )
+        require(isinstance(key.get("key"), str), where, "key", rule, repr(key.get("key")))
         found.append(Pair(name, row["answer"], key["key"], key.get("given"), key.get("conventions")))
     return found
 
 
 def _rows(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    require(path.is_file(), "grade", path.name, "be a file of JSON lines", path)
     return [(str(row.get("id", number)), row) for number, row in _objects(path.name, path.read_text(encoding="utf-8"))]
 
 

@@ -90,7 +90,8 @@ def _crossing(gaps: list[Ratio], forms: Forms, names: list[str], chance: random.
                     ends = [middle, ends[1]] if side * signs[0] > 0 else [ends[0], middle]
                 with precise():
                     around = arb((ends[0] + ends[1]) / 2, (ends[1] - ends[0]))
-                    if not polynomial_at(its.top, forms, {**values, name: around}).contains(0):
+                    value = polynomial_at(its.top, forms, {**values, name: around})
+                    if surely_differ(value, fmpq(0)):
                         rest = "".join(f", {each} = {values[each]}" for each in names if each != name)
                         return f"{name} = {around.str(8, radius=False)}...{rest} solves one of the equations only"
     return ""

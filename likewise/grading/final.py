@@ -18,7 +18,10 @@ SAID = re.compile(
 )
 OF_ANSWER = re.compile(r"\b(?:of|than|twice|half|double|minus|times|plus|from)\s+(?:the\s+|your\s+|this\s+)?$", re.I)
 HASHES = re.compile(r"^####\s*(.+)$", re.M)
-FORMULA = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<![\\$])\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)", re.S)
+FORMULA = re.compile(
+    r"\$\$(.+?)\$\$|\\\[((?:(?!\\\[).)+?)\\\]|\\\(((?:(?!\\\().)+?)\\\)|(?<![\\$])\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)",
+    re.S,
+)
 DENIED = re.compile(r"\b(?:not|isn't|wrong|incorrect|never|unless|except|or rather|instead of|cannot|false)\b", re.I)
 DENIED_BOX = re.compile(
     r"(?:\bnot|n't|\bnever|\bwrong|\bincorrect|\bless than|\bmore than|\brather than|\binstead of|\bcannot)"
@@ -56,7 +59,8 @@ SUBJECT = re.compile(
     re.I,
 )
 EQUALS = re.compile(r"([A-Za-z])\s+(?:equals|is\s+equal\s+to)\s+")
-TAG = re.compile(r"<answer>(.*?)</answer>", re.S | re.I)
+TAG = re.compile(r"<answer>((?:(?!</?answer>).)*)</answer>", re.S | re.I)
+BRACE = re.compile(r"\\.|[{}]", re.S)  # a brace after a backslash is a sign
 THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.S | re.I)  # what comes before is reasoning
 CONNECTED = re.compile(r"[\s,;.*]*(?:(?:and|or)\b[\s,;.*]*)*")
 LABEL = re.compile(r"[A-Z][A-Za-z' -]{0,60}:?\s*")
@@ -118,9 +122,11 @@ def final_answer(text: str) -> Final:
     'x + 1'
     """
     text = _without_phantoms(HIDDEN.sub(" ", text[-LONGEST:])).strip()
-    text = THOUGHT.sub("", text).strip() or text
+    text = THOUGHT.sub("", text).strip()
     if not text:
         raise Unread("an empty answer")
+    if re.match(r"<think(?:ing)?>", text, re.I):
+        raise Unread("the reasoning does not end (no </think>)")
     if tags := list(TAG.finditer(text)):
         return _tagged(text, tags)
     if boxes := _boxes(text):
@@ -303,31 +309,39 @@ def _content(found: "re.Match[str]") -> str:
 
 def _without_phantoms(text: str) -> str:
     """The text without what is not printed."""
-    while match := PHANTOM.search(text):
-        depth = 0
-        for place in range(match.end(), len(text)):
-            depth += (text[place] == "{") - (text[place] == "}")
-            if not depth:
-                break
-        text = text[: match.start()] + text[place + 1 :]
-    return text
+    starts = list(PHANTOM.finditer(text))
+    ends = _closing_braces(text) if starts else {}
+    parts, place = [], 0
+    for match in starts:
+        if match.start() >= place:
+            parts.append(text[place : match.start()])
+            place = ends.get(match.end(), len(text)) + 1
+    return "".join([*parts, text[place:]])
 
 
 def _boxes(text: str) -> list[tuple[str, int, int]]:
     """Contents of all boxes in order, each with its start and end; of boxes inside each other the inner one."""
-    found = []
+    spans = []
+    ends = _closing_braces(text)
     for match in BOX.finditer(text):
         start = match.end()
         if text[start] != "{":
-            found.append((text[start], match.start(), start + 1))
-            continue
-        depth = 0
-        for place in range(start, len(text)):
-            escaped = place > 0 and text[place - 1] == "\\" and text[place - 2 : place] != "\\\\"
-            depth += (text[place] == "{" and not escaped) - (text[place] == "}" and not escaped)
-            if not depth:
-                found.append((text[start + 1 : place].strip(), match.start(), place + 1))
-                break
-        else:
+            spans.append((match.start(), start, start + 1))
+        elif (end := ends.get(start)) is None:
             raise Unread("a box that is not closed")
-    return [box for box in found if r"\boxed" not in box[0]] or found
+        else:
+            spans.append((match.start(), start + 1, end))
+    inner = [span for span, after in itertools.zip_longest(spans, spans[1:]) if after is None or after[0] >= span[2]]
+    return [(text[low:high].strip(), start, high + (text[low - 1] == "{")) for start, low, high in inner]
+
+
+def _closing_braces(text: str) -> dict[int, int]:
+    """For each brace that opens the place of the one that closes it."""
+    open_places: list[int] = []
+    found = {}
+    for match in BRACE.finditer(text):
+        if match[0] == "{":
+            open_places.append(match.end() - 1)
+        elif match[0] == "}" and open_places:
+            found[open_places.pop()] = match.end() - 1
+    return found

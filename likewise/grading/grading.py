@@ -145,6 +145,8 @@ def grade(
         outcome = _graded(answer, key, world, reasons, read)
     except (Unread, RecursionError, OverflowError, MemoryError) as error:
         outcome = Outcome("undecided", str(error) if isinstance(error, Unread) else "too deeply nested, or too large")
+    except Exception as error:  # a fault of ours must not end a training run of others
+        outcome = Outcome("undecided", f"an error of the grader ({type(error).__name__}: {error})")
     reasons += list(dict.fromkeys(world.notes))
     if outcome.why:
         reasons.append(outcome.why)

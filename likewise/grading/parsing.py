@@ -686,6 +686,8 @@ class Parser:
                 raise Unread(f"{name} with a lower index")
             if name != "log":
                 raise Unread(f"{name} over an index")
+            if len(arguments) != 1:
+                raise Unread("a logarithm of several numbers")
             node = Node("call", (*arguments, base), "log_base")
         else:
             node = Node("call", arguments, name)

@@ -70,4 +70,6 @@ def test_wrong_files_are_one_line(files: list[str], tmp_path: Path, capsys) -> N
     assert "grade: other.jsonl:1: line must be a JSON object; got nothing." in capsys.readouterr().err
     other.write_text('{"answer": "1"}\n')
     assert run(str(other)) == 2
-    assert "grade: 1: key must be a text; got None." in capsys.readouterr().err
+    assert (
+        "grade: 1: key must stand beside the answer, or in a file given as keys; got None." in capsys.readouterr().err
+    )

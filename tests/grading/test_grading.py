@@ -459,6 +459,61 @@ def test_a_busy_machine_takes_no_time_from_a_comparison():
     assert world.left > 0.8
 
 
+@pytest.mark.parametrize(
+    ("answer", "key"),
+    [
+        (r"e^{-\|x-y\|^x}", r"e^{-\|x-y\|^2/2}"),
+        ("9x^+4y^2=36", "9x^2+4y^2=36"),
+        (r"\log_2(2, 5]", r"\frac{\sqrt3}{2}"),
+        (r"\text{softmax}(\frac{QK^T}{it{d}})V", "(x+1)(x-2)"),
+    ],
+)
+def test_torn_answers_are_no_errors_of_the_grader(answer, key):
+    for one, other in ((answer, key), (key, answer)):
+        assert "error of the grader" not in grade(one, other).reason
+
+
+def test_an_error_of_the_grader_is_undecided_and_ends_no_run(monkeypatch):
+    monkeypatch.setattr("likewise.grading.grading._pair", lambda *_: 1 / 0)
+    found = grade("1", "2")
+    assert found.verdict == "undecided"
+    assert "an error of the grader (ZeroDivisionError" in found.reason
+
+
+def test_reasoning_is_no_answer():
+    assert grade("<think>\\boxed{8}</think> \\boxed{9}", "8").verdict == "different"
+    assert grade("so 8.</think>\n9", "8").verdict == "different"
+    assert "does not end" in grade("<think> \\boxed{8}", "8").reason
+    assert "an empty answer" in grade("<think>\\boxed{8}</think>", "8").reason
+    assert grade("<answer>7</answer> <answer>8</answer>", "8").verdict == "depends"
+
+
+def test_memory_is_bounded():
+    code = """
+import resource
+from likewise.grading import grade
+from likewise.grading.batches import _limit_memory
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for text in (
+    "9^{9^{9^{9^9}}}", "((9!)!)!", "(a+b+c+d+e+f)^{400}", "(1+x)^{100000}", "2^{2^{40}}", "1" * 200_000, "{" * 200_000,
+    r"\\sum_{k=1}^{10^{12}} 1/k", r"\\prod_{k=1}^{300} (x_k + k)", "$" * 200_000, r"\\boxed{" * 30_000 + "}" * 30_000,
+    r"\\[" * 90_000, "<answer>" * 20_000, r"\\phantom{" * 20_000,
+    "[" + ",".join(["1"] * 900) + "]", r"\\binom{10^9}{10^8}", "(x+y)^{200}(x-y)^{200}",
+):
+    grade(text, "42")
+    grade("x", text)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+_limit_memory()
+try:
+    bytearray(3 << 30)
+except MemoryError:
+    print("limited")
+"""
+    most, limited = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=120).split()
+    assert int(most) < 300  # MB
+    assert limited == "limited"
+
+
 def test_rewards_of_open_verdicts_are_the_callers():
     assert grade("50", "50%", depends=0.5).reward == 0.5
     assert grade(r"\foo", "1", undecided=0.0).reward == 0.0
