@@ -22,10 +22,10 @@ PAIRS = [(row["answer"], row["key"]) for row in ROWS if not row.get("given")]
 
 def trl() -> tuple[list[float | None], list[float | None]]:
     """A GRPO run; the completions are those that the network samples."""
-    from datasets import Dataset
+    from datasets import Dataset  # ty: ignore[import-not-found]
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOConfig, GRPOTrainer  # ty: ignore[import-not-found]
 
     words = ["<pad>", "<eos>", "<unk>", "x", "+", "2", "4", "5", "6", "8", "?"]
     words_only = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="<unk>"))
@@ -70,10 +70,10 @@ def verl() -> tuple[list[float], list[float]]:
     """A batch through verl's reward manager, with the reward in a file as its configuration names it."""
     import numpy as np
     import torch
-    from omegaconf import OmegaConf
-    from verl import DataProto
-    from verl.trainer.ppo.reward import get_custom_reward_fn
-    from verl.workers.reward_manager.naive import NaiveRewardManager
+    from omegaconf import OmegaConf  # ty: ignore[import-not-found]
+    from verl import DataProto  # ty: ignore[import-not-found]
+    from verl.trainer.ppo.reward import get_custom_reward_fn  # ty: ignore[import-not-found]
+    from verl.workers.reward_manager.naive import NaiveRewardManager  # ty: ignore[import-not-found]
 
     class Characters:
         eos_token = ""
@@ -108,9 +108,9 @@ def verl() -> tuple[list[float], list[float]]:
 
 def verifiers() -> tuple[list[float], list[float]]:
     """Tasks with a reward, each scored on a trace that holds the answer."""
-    import verifiers.v1 as vf
-    from verifiers.v1.graph import MessageNode
-    from verifiers.v1.trace import TraceTask
+    import verifiers.v1 as vf  # ty: ignore[import-not-found]
+    from verifiers.v1.graph import MessageNode  # ty: ignore[import-not-found]
+    from verifiers.v1.trace import TraceTask  # ty: ignore[import-not-found]
 
     judge = verifiers_reward()
 
@@ -140,7 +140,7 @@ def verifiers() -> tuple[list[float], list[float]]:
 
 def inspect() -> tuple[list[float], list[float]]:
     """An evaluation with Inspect's mock model; its tokens are counted by words, as a download would be needed else."""
-    import tiktoken
+    import tiktoken  # ty: ignore[import-not-found]
 
     class Words:
         def encode(self, text: str, **_: object) -> list[str]:
@@ -150,10 +150,10 @@ def inspect() -> tuple[list[float], list[float]]:
 
     tiktoken.get_encoding = tiktoken.encoding_for_model = lambda _: Words()
     os.environ["INSPECT_DISPLAY"] = "none"
-    from inspect_ai import Task, eval
-    from inspect_ai.dataset import Sample
-    from inspect_ai.model import ModelOutput, get_model
-    from inspect_ai.solver import generate
+    from inspect_ai import Task, eval  # ty: ignore[import-not-found]
+    from inspect_ai.dataset import Sample  # ty: ignore[import-not-found]
+    from inspect_ai.model import ModelOutput, get_model  # ty: ignore[import-not-found]
+    from inspect_ai.solver import generate  # ty: ignore[import-not-found]
 
     outputs = [ModelOutput.from_content("mockllm/model", answer) for answer, _ in PAIRS]
     task = Task(dataset=[Sample(input="?", target=key) for _, key in PAIRS], solver=generate(), scorer=inspect_scorer())
