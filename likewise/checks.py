@@ -18,6 +18,7 @@ EXTRAS = {
     "pymilvus": ("pymilvus", "milvus"),
     "milvus_lite": ("milvus-lite", "engines"),
     "fastapi": ("fastapi", "serve"),
+    "dlib": ("dlib-bin", "faces"),
     "uvicorn": ("uvicorn", "serve"),
 }
 

