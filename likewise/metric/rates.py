@@ -179,7 +179,9 @@ def threshold_for(impostors: Float[Tensor, "m"], *, far: float, confidence: floa
     hint = f"With {count} a FAR down to {REFUSED / max(count, 1):.2g} can be asked for."
     require(count >= needed, where, "impostors", f"be at least 3 / far, {needed}", count, hint)
     if count < DOUBTFUL / far - 1e-9:
-        text = f"{where}: {count} impostor distances are fewer than 30 / far, {DOUBTFUL / far:.0f}; see low and high."
+        text = (
+            f"{where}: {count:,} impostor distances are fewer than 30 / far, {DOUBTFUL / far:,.0f}; see low and high."
+        )
         warnings.warn(text, FewImpostorsWarning, stacklevel=2)
     threshold = _threshold(impostors, far)
     accepted = int((impostors <= threshold).sum())
@@ -198,10 +200,10 @@ def require_shown(where: str, far: float, different: int, *, see: str, stackleve
     ValueError: evaluate: far must be at least 3 / 36 different pairs; got 0.001.
     """
     shown = different * far >= REFUSED * (1 - 1e-9)
-    require(shown, where, "far", f"be at least 3 / {different} different pairs", far)
+    require(shown, where, "far", f"be at least 3 / {different:,} different pairs", far)
     if different >= DOUBTFUL / far * (1 - 1e-9):
         return ()
-    text = f"{where}: {different} different pairs are fewer than 30 / far, {DOUBTFUL / far:.0f}; see {see}."
+    text = f"{where}: {different:,} different pairs are fewer than 30 / far, {DOUBTFUL / far:,.0f}; see {see}."
     warnings.warn(text, FewImpostorsWarning, stacklevel=stacklevel)
     return (text,)
 

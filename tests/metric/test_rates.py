@@ -219,7 +219,7 @@ def test_few_impostors_are_warned_of_and_fewer_refused() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert threshold_for(d, far=1e-3).accepted == 30
-    message = r"^threshold_for: 29999 impostor distances are fewer than 30 / far, 30000; see low and high\.$"
+    message = r"^threshold_for: 29,999 impostor distances are fewer than 30 / far, 30,000; see low and high\.$"
     with pytest.warns(FewImpostorsWarning, match=message):
         threshold_for(d[:-1], far=1e-3)
     with pytest.warns(FewImpostorsWarning):
