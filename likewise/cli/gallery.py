@@ -19,7 +19,7 @@ from likewise.text import aligned, printable
 if TYPE_CHECKING:
     from likewise.data import Skipped
     from likewise.gallery import Calibration, Gallery, Identified
-    from likewise.gallery.gallery import Enrolled
+    from likewise.gallery.answers import Enrolled
     from likewise.gallery.upgrading import Upgrade
 
 EMBED_EXAMPLES = examples("likewise embed faces/ --model model.safetensors --out vectors.npz")

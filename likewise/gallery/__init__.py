@@ -5,9 +5,10 @@ from likewise.checks import require_package
 
 require_package("likewise.gallery", "torch")
 
+from likewise.gallery.answers import Identified, Verified
 from likewise.gallery.calibration import Calibration
 from likewise.gallery.embedding import Embedder, module_embedder
-from likewise.gallery.gallery import Gallery, Identified, Verified
+from likewise.gallery.gallery import Gallery
 from likewise.gallery.store import Erasure, Incompatible, Limits, Store
 
 __all__ = [

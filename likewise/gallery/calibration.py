@@ -61,6 +61,10 @@ class VerifyThreshold:
         """The share of impostor pairs at or below a distance; never below what the pairs can show, 1 / pairs."""
         return max(_at(self.curve, squared), 1 / self.pairs)
 
+    def unseen(self, squared: float) -> bool:
+        """Whether no impostor pair was as near, so that the rate is only a bound."""
+        return _at(self.curve, squared) == 0
+
     def limit(self, templates: int) -> float:
         """The threshold for an identity with so many templates, the nearest of which counts.
 
@@ -121,6 +125,10 @@ class IdentifyThreshold:
         """The share of strangers whose nearest template is at or below a distance."""
         return max(_at(self.curve, squared), 1 / self.strangers)
 
+    def unseen(self, squared: float) -> bool:
+        """Whether no stranger was as near, so that the rate is only a bound."""
+        return _at(self.curve, squared) == 0
+
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
@@ -144,15 +152,15 @@ class Calibration:
         return tuple(text for each in (self.verify, self.identify) if each for text in each.warnings)
 
 
-def odds(rate: float | None) -> str:
-    """A false accept rate in words.
+def odds(rate: float | None, *, unseen: bool = False) -> str:
+    """A false accept rate in words. unseen: nobody was as near, and the rate is what so few could show.
 
-    >>> odds(1e-3), odds(0.3), odds(None)
-    ('false accept about 1 in 1,000', 'false accept about 1 in 3', 'false accept rate not known')
+    >>> odds(1e-3), odds(1 / 150, unseen=True), odds(None)
+    ('false accept about 1 in 1,000', 'false accept at most about 1 in 150', 'false accept rate not known')
     """
     if rate is None:
         return "false accept rate not known"
-    return f"false accept about 1 in {length(max(1, round(1 / rate)))}" if rate > 0 else "false accept not seen"
+    return f"false accept {'at most ' if unseen else ''}about 1 in {length(max(1, round(1 / rate)))}"
 
 
 def verify_threshold(

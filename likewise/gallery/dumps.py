@@ -21,8 +21,10 @@ from likewise.gallery.store import (
     Damaged,
     Limits,
     Model,
+    Person,
     Store,
     contracted,
+    require_name,
 )
 
 VERSION = 2
@@ -320,3 +322,17 @@ def _sound(dump: Dump, limits: Limits) -> bool:
     right.append(len(every) == sum(map(len, dump.rows.values())))
     right += [{each.one, each.two} <= every and isinstance(each.same, bool) for each in dump.corrections]
     return all(right)
+
+
+def people_of(dump: Dump, model: int) -> tuple[list[Person], list[int]]:
+    """The identities of a dump with their templates of one model, and the rows of these in this order."""
+    rows, owners, sources = dump.rows[model], dump.owners[model], dump.sources[model]
+    groups: dict[int, list[int]] = {}
+    for place, number in enumerate(owners.tolist()):
+        groups.setdefault(number, []).append(place)
+    people = [
+        Person(require_name("Gallery.load", name), rows[places], tuple(sources[place] for place in places), metadata)
+        for number, places in groups.items()
+        for name, metadata in [dump.people[number]]
+    ]
+    return people, [place for places in groups.values() for place in places]

@@ -1,7 +1,8 @@
 """Images as people have them -> vectors of a model: paths, bytes, arrays, PIL pictures; any callable as the model."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -134,12 +135,11 @@ def vectors_of(images: Any, embedder: Embedder, *, progress: Progress = silent) 
     for start in range(0, len(listed), AT_ONCE):
         pixels = []
         for place, item in enumerate(listed[start : start + AT_ONCE], start=start):
-            name = str(item) if isinstance(item, str | Path) else f"image {place}"
             try:
                 pixels.append(pixels_of(item, least=embedder.least))
                 sources.append(str(Path(item).resolve()) if isinstance(item, str | Path) else "")
             except Unreadable as error:
-                skipped.append(Skipped(name, str(error)))
+                skipped.append(Skipped(_item(item, place), str(error)))
             else:
                 places.append(place)
         if pixels:
@@ -152,6 +152,52 @@ def vectors_of(images: Any, embedder: Embedder, *, progress: Progress = silent) 
         progress(min(1.0, (start + AT_ONCE) / len(listed)), "embedding images")
     vectors = numpy.concatenate(parts) if parts else numpy.zeros((0, 0), numpy.float32)
     return Vectors(vectors, tuple(sources), tuple(places), tuple(skipped))
+
+
+def vectors_of_each(people: Iterable[tuple[str, Any]], embedder: Embedder) -> Iterator[tuple[str, Vectors]]:
+    """Vectors of each identity's images, in order. The model gets images of several identities in one batch.
+
+    >>> mean = Embedder(lambda images: [image.mean((0, 1)) for image in images], "mean colour", unit=False)
+    >>> grey = numpy.full((2, 2, 3), 7, numpy.uint8)
+    >>> [(name, len(found.vectors)) for name, found in vectors_of_each([("ann", [grey, grey]), ("bob", [grey])], mean)]
+    [('ann', 2), ('bob', 1)]
+    """
+    waiting: list[tuple[str, list[Any]]] = []
+    for name, images in people:
+        if embedder.call is None or _as_rows(images) is not None:
+            yield from _vectors_together(waiting, embedder)
+            waiting = []
+            yield name, vectors_of(images, embedder)
+            continue
+        waiting.append((name, _listed(images)))
+        if sum(len(items) for _, items in waiting) >= AT_ONCE:
+            yield from _vectors_together(waiting, embedder)
+            waiting = []
+    yield from _vectors_together(waiting, embedder)
+
+
+def _vectors_together(waiting: Sequence[tuple[str, list[Any]]], embedder: Embedder) -> Iterator[tuple[str, Vectors]]:
+    if not waiting:
+        return
+    found = vectors_of([item for _, items in waiting for item in items], embedder)
+    unread = dict(zip(sorted({*range(found.count)} - {*found.places}), found.skipped, strict=True))
+    start = 0
+    for name, items in waiting:
+        stop = start + len(items)
+        first, last = (bisect_left(found.places, end) for end in (start, stop))
+        places = tuple(place - start for place in found.places[first:last])
+        skipped = tuple(
+            Skipped(_item(items[place - start], place - start), unread[place].why)
+            for place in range(start, stop)
+            if place in unread
+        )
+        yield name, Vectors(found.vectors[first:last], found.sources[first:last], places, skipped)
+        start = stop
+
+
+def _item(item: Any, place: int) -> str:
+    """What an image is called in messages."""
+    return str(item) if isinstance(item, str | Path) else f"image {place}"
 
 
 def bounded(where: str, name: str, images: Any, most: int) -> Any:

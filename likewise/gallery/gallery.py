@@ -2,31 +2,32 @@
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy
 import torch
 
-from likewise.checks import refuse, require, require_choice, require_count, require_number, require_package
-from likewise.data import Skipped
+from likewise.checks import refuse, require, require_count, require_number
 from likewise.files import require_place
+from likewise.gallery.answers import Candidate, Enrolled, Identified, Verified
+from likewise.gallery.batches import Batches, Waiting
 from likewise.gallery.calibration import (
     Calibration,
     IdentifyThreshold,
     VerifyThreshold,
     identify_threshold,
     listed_threshold,
-    odds,
     require_strangers,
     verify_threshold,
 )
-from likewise.gallery.dumps import Dump, read_dump, write_dump
-from likewise.gallery.embedding import Embedder, Vectors, bounded, open_embedder, vectors_of
+from likewise.gallery.dumps import people_of, read_dump, write_dump
+from likewise.gallery.embedding import Embedder, Vectors, bounded, open_embedder, vectors_of, vectors_of_each
 from likewise.gallery.grouping import Grouped, Grouping
+from likewise.gallery.opening import open_store
 from likewise.gallery.search import squared_between
 from likewise.gallery.sqlite import SqliteStore
 from likewise.gallery.store import (
@@ -44,72 +45,11 @@ from likewise.gallery.store import (
     Store,
     require_name,
 )
-from likewise.gallery.upgrading import Upgrade, judge_upgrade
+from likewise.gallery.upgrading import Upgrade, heirs_in, judge_upgrade
 from likewise.metric import quantised, restored
 from likewise.progress import Progress, part, silent
 
-TEMPLATES = 10_000  # of one transaction of `reenrol`
 VECTORS = "vectors"  # the model of a gallery that was never told one
-Outcome = Literal["known", "unknown", "undecided", "unreadable"]
-
-
-@dataclass(frozen=True)
-class Enrolled:
-    """How many identities and templates were added, and which images were left out."""
-
-    identities: int
-    templates: int
-    skipped: tuple[Skipped, ...] = ()
-
-
-@dataclass(frozen=True)
-class Verified:
-    """Whether a probe is the identity. same is None if no threshold is set: then only the distance is known.
-
-    squared: squared distance to the nearest of the identity's templates. rate: share of impostors as near as that.
-    """
-
-    identity: str
-    squared: float
-    same: bool | None
-    threshold: float | None
-    rate: float | None
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def odds(self) -> str:
-        """The rate in words: false accept about 1 in N."""
-        return odds(self.rate)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """An identity and the squared distance of its nearest template to the probe."""
-
-    identity: str
-    squared: float
-
-
-@dataclass(frozen=True)
-class Identified:
-    """Who a probe is. outcome: known; unknown, if nobody is near enough; undecided without a threshold; unreadable.
-
-    identity: only of a known one. candidates: the nearest identities, whatever the outcome. rate: the share of
-    strangers whose nearest template is as near.
-    """
-
-    outcome: Outcome
-    identity: str | None
-    candidates: tuple[Candidate, ...]
-    threshold: float | None
-    rate: float | None
-    source: str = ""
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def odds(self) -> str:
-        """The rate in words: false accept about 1 in N."""
-        return odds(self.rate)
 
 
 class Gallery:
@@ -253,9 +193,17 @@ class Gallery:
                 groups.setdefault(name, []).append(row)
         return self._add(groups, found, self._metadata_text(metadata))
 
-    def enrol_vectors(self, identity: str, found: Vectors) -> Enrolled:
-        """Add what the gallery's own `embedder` gave for an identity."""
-        return self._add({require_name("enrol", identity): range(len(found.vectors))}, found, None)
+    def enrol_each(self, found: Sequence[tuple[str, Vectors]]) -> int:
+        """Add what the gallery's own `embedder` gave for several identities, in one transaction; how many templates."""
+        if not found:
+            return 0
+        models = [self._writable(width) for width in dict.fromkeys(each.vectors.shape[1] for _, each in found)]
+        return self.store.add(self._people_of(found, models[0]), models[0])
+
+    def _people_of(self, found: Sequence[tuple[str, Vectors]], model: Model) -> list[Person]:
+        return [
+            Person(require_name("enrol", name), self._stored(each.vectors, model), each.sources) for name, each in found
+        ]
 
     def _add(self, groups: Mapping[str, Sequence[int]], found: Vectors, metadata: str | None) -> Enrolled:
         model = self._writable(found.vectors.shape[1])
@@ -336,7 +284,7 @@ class Gallery:
             return Verified(identity, near, None, None, None, (note,))
         limit = calibration.limit(count)
         rate = min(1.0, count * calibration.rate(near))
-        return Verified(identity, near, near <= limit, limit, rate, calibration.warnings)
+        return Verified(identity, near, near <= limit, limit, rate, calibration.warnings, calibration.unseen(near))
 
     def identify(self, probes: Any, *, top: int = 5, progress: Progress = silent) -> tuple[Identified, ...]:
         """Who each probe is, or that nobody enrolled is near enough: open-set identification.
@@ -363,7 +311,8 @@ class Gallery:
             known = threshold is not None and bool(near) and near[0].squared <= threshold.threshold
             limit = threshold.threshold if threshold else None
             name = near[0].identity if known else None
-            answers.append(Identified("known" if known else "unknown", name, near, limit, rate, source, notes))
+            unseen = threshold is not None and bool(near) and threshold.unseen(near[0].squared)
+            answers.append(Identified("known" if known else "unknown", name, near, limit, rate, source, notes, unseen))
         progress(1.0, "searching")
         placed = dict(zip(found.places, answers, strict=True))
         unread = iter(Identified("unreadable", None, (), None, None, item, (why,)) for item, why in found.skipped)
@@ -397,13 +346,15 @@ class Gallery:
 
     def _probes(self, where: str, probes: Any, progress: Progress = silent) -> Vectors:
         found = vectors_of(probes, self.embedder, progress=progress)
-        current = self.store.current()
-        if current is not None and len(found.vectors):
+        self._require_width(where, found)
+        return found
+
+    def _require_width(self, where: str, found: Vectors) -> None:
+        if self.store.current() is not None and len(found.vectors):
             model = self._model()
             fits = found.vectors.shape[1] == model.width
             rule = f"have the width of {model.short}, {model.width}"
             require(fits, where, "probes", rule, found.vectors.shape[1])
-        return found
 
     def _number(self, where: str, identity: str) -> int:
         number = self.store.number(require_name(where, identity))
@@ -460,7 +411,7 @@ class Gallery:
                 older = numbers.get(model.compatible_with, 0)
                 added = store.add_model(replace(model, id=0, compatible_with=older), current=model.id == dump.current)
                 numbers[model.id] = added.id
-                people, places = _people_of(dump, model.id)
+                people, places = people_of(dump, model.id)
                 store.add(people, added)
                 fresh = [number for *_, each in store.rows(added) for number in each.tolist()]
                 templates |= dict(zip(dump.numbers[model.id][places].tolist(), fresh, strict=True))
@@ -559,9 +510,9 @@ class Gallery:
                     vectors.append(restored(torch.from_numpy(rows.copy())).numpy() if each.kind == "int8" else rows)
                     labels.append(owners)
         else:
-            for number, (name, images) in enumerate(pairs.items()):
+            for number, (name, found) in enumerate(vectors_of_each(pairs.items(), self.embedder)):
                 require_name("calibrate", name)
-                found = self._probes("calibrate", images)
+                self._require_width("calibrate", found)
                 vectors.append(found.vectors.reshape(len(found.vectors), model.width))
                 labels.append(numpy.full(len(found.vectors), number))
                 progress((number + 1) / (len(pairs) + 1), "embedding images")
@@ -632,12 +583,7 @@ class Gallery:
         Backups and dumps that were made before lose the identities that the templates came from: `forget` reaches
         copies by identity, and would not find there what moved. Make new ones afterwards.
         """
-        require_name("assign", identity)
-        known = {number for each in self.store.models() for *_, numbers in self.store.rows(each) for number in numbers}
-        missing = [number for number in templates if number not in known]
-        found = bool(templates) and not missing
-        require(found, "assign", "templates", "be in the gallery", missing[:3] or "none", error=Absent)
-        self.store.assign(templates, identity)
+        self.store.assign(templates, require_name("assign", identity))
 
     def _correct(self, made: Callable[[Grouped], Sequence[Correction]]) -> None:
         grouped = self._grouping(None if self._grouped is None else self._grouped.threshold)
@@ -745,11 +691,12 @@ class Gallery:
         progress: Progress = silent,
         interrupted: Callable[[], bool] | None = None,
     ) -> Enrolled:
-        """Replace templates of older models by those of the newest, one identity at a time; goes on where it stopped.
+        """Replace templates of older models by those of the newest, identity by identity; goes on where it stopped.
 
         images: of each identity, by name or by a function; None reads the paths that they were enrolled from. embed: a
         model that is *not* compatible: its templates wait beside the old ones until everybody has some, then the
         gallery changes over at once, and its thresholds are dropped. interrupted: asked before each identity.
+        Corrections of clusters pass to the new templates of the same images, by path, file name or order.
         """
         newer = self.embedder if embed is None else open_embedder(embed, name=model)
         models, current = self.store.models(), self.store.current()
@@ -760,24 +707,38 @@ class Gallery:
         older = [each.id for each in models if each.fingerprint != newer.fingerprint]
         done = set(self.store.waiting([own.id])) if own is not None and not together else set()
         names = [name for name in self.store.waiting(older) if name not in done]
-        templates, people, skipped = 0, 0, []
-        for place, name in enumerate(names):
-            if interrupted is not None and interrupted():
-                return Enrolled(people, templates, tuple(skipped))
-            found = vectors_of(self._images_of(name, images), newer)
-            skipped += found.skipped
-            if len(found.vectors):
-                if own is None:
-                    kind: Kind = current.kind if newer.unit else "float32"
-                    fresh = Model(0, newer.name, newer.fingerprint, found.vectors.shape[1], newer.unit, kind)
-                    own = self.store.add_model(fresh, current=False)
-                person = Person(name, self._stored(found.vectors, own), found.sources)
-                templates += self.store.add([person], own, replaces=older if together else ())
-                people += 1
-            progress((place + 1) / len(names), "enrolling anew")
+        templates, people, skipped, finished = 0, 0, [], True
+
+        def given() -> Iterator[tuple[str, Any]]:
+            nonlocal finished
+            for place, name in enumerate(names):
+                if interrupted is not None and interrupted():
+                    finished = False
+                    return
+                progress(place / len(names), "enrolling anew")
+                yield name, self._images_of(name, images)
+
+        def write(waiting: Sequence[Waiting]) -> None:
+            nonlocal own, templates, people
+            if own is None:
+                kind: Kind = current.kind if newer.unit else "float32"
+                width = waiting[0][1].vectors.shape[1]
+                fresh = Model(0, newer.name, newer.fingerprint, width, newer.unit, kind)
+                own = self.store.add_model(fresh, current=False)
+            templates += self.store.add(self._people_of(waiting, own), own, replaces=older if together else ())
+            people += len(waiting)
+
+        with Batches(write) as batch:
+            for name, found in vectors_of_each(given(), newer):
+                skipped += found.skipped
+                if len(found.vectors):
+                    batch.put(name, found)
+        if not finished:
+            return Enrolled(people, templates, tuple(skipped))
+        progress(1.0, "enrolling anew")
         if own is not None and not together and not set(self.store.waiting(older)) - set(self.store.waiting([own.id])):
             self.store.add_model(own, current=True)
-            self.store.retire(older)
+            self.store.retire(older, heirs=heirs_in(self.store, older, own))
             self.embedder = newer
         return Enrolled(people, templates, tuple(skipped))
 
@@ -791,28 +752,6 @@ class Gallery:
             require(name in images, "reenrol", "images", "have every identity", f"none for {name!r}")
             return images[name]
         return images(name)
-
-
-def open_store(url: Path | str, limits: Limits | None = None, search: Search = "exact") -> Store:
-    """The store at a URL: a path, sqlite:///path, postgresql://host/database#name or milvus://host:19530#name."""
-    where, text = "Gallery.open", str(url)
-    require_choice(where, "search", search, ("exact", "approximate"))
-    scheme, found, rest = text.partition("://")
-    if scheme in ("postgresql", "postgres") and found:
-        require_package(where, "psycopg")
-        from likewise.gallery.postgres import PostgresStore
-
-        return PostgresStore(text, limits=limits, search=search)
-    if scheme in ("milvus", "milvus+https") and found:
-        require_package(where, "pymilvus")
-        from likewise.gallery.milvus import MilvusStore
-
-        return MilvusStore(text, limits=limits, search=search)
-    require(search == "exact", where, "search", "be exact in the embedded store", search)
-    if not found:
-        return SqliteStore(Path(url), limits=limits)
-    require(scheme == "sqlite", where, "url", "be a path, sqlite:///, postgresql:// or milvus://", repr(scheme))
-    return SqliteStore(Path(rest.removeprefix("/") if not rest.startswith("//") else rest[1:]), limits=limits)
 
 
 def _comparable(model: Model, models: Sequence[Model]) -> set[int]:
@@ -837,17 +776,3 @@ def _taken(rows: Array, group: Sequence[int]) -> Array:
     """Some rows, without a copy if they follow each other."""
     together = group[-1] - group[0] + 1 == len(group)
     return rows[group[0] : group[-1] + 1] if together else rows[list(group)]
-
-
-def _people_of(dump: Dump, model: int) -> tuple[list[Person], list[int]]:
-    """The identities of a dump with their templates of one model, and the rows of these in this order."""
-    rows, owners, sources = dump.rows[model], dump.owners[model], dump.sources[model]
-    groups: dict[int, list[int]] = {}
-    for place, number in enumerate(owners.tolist()):
-        groups.setdefault(number, []).append(place)
-    people = [
-        Person(require_name("Gallery.load", name), rows[places], tuple(sources[place] for place in places), metadata)
-        for number, places in groups.items()
-        for name, metadata in [dump.people[number]]
-    ]
-    return people, [place for places in groups.values() for place in places]

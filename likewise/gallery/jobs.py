@@ -14,9 +14,11 @@ from likewise.data import Examples, Skipped, Unreadable, open_examples
 from likewise.data.arrays import read_npz
 from likewise.data.files import Files
 from likewise.files import function_of, require_place, write_whole
+from likewise.gallery.answers import Enrolled
+from likewise.gallery.batches import Batches, Waiting
 from likewise.gallery.calibration import Calibration, require_strangers
-from likewise.gallery.embedding import Embedder, open_embedder
-from likewise.gallery.gallery import Enrolled, Gallery
+from likewise.gallery.embedding import Embedder, open_embedder, vectors_of_each
+from likewise.gallery.gallery import Gallery
 from likewise.gallery.upgrading import Upgrade
 from likewise.progress import Progress, part, silent
 
@@ -112,8 +114,7 @@ def embed_people(data: Path | str, model: str, out: Path, *, progress: Progress 
     require_place("embed", out)
     embedder, people = open_model(model), People(data)
     vectors, names, items, skipped = [], [], [], list(people.skipped)
-    for place, name in enumerate(people):
-        found = embedder(people[name])
+    for place, (name, found) in enumerate(vectors_of_each(people.items(), embedder)):
         listed = people.items_of(name)
         vectors.append(found.vectors)
         names += [name] * len(found.vectors)
@@ -148,26 +149,40 @@ def enrol_people(
     progress: Progress = silent,
     interrupted: Callable[[], bool] | None = None,
 ) -> EnrolledPeople:
-    """Enrol a data set, one identity in a transaction; those that are there already are left, so that it resumes.
+    """Enrol a data set: every identity whole or not at all, several in one transaction.
 
-    add: add templates to these, too.
+    Those that are there already are left, so that an interrupted enrolment goes on. add: add templates to these, too.
     """
     identities = templates = already = 0
-    left = list(skipped)
-    for place, name in enumerate(people):
-        if interrupted is not None and interrupted():
-            return EnrolledPeople(Enrolled(identities, templates, tuple(left)), already, finished=False)
-        if not add and name in gallery:
-            already += 1
-            continue
-        images = people[name]
-        found = gallery.embedder(images)
-        left += found.skipped
-        if len(found.vectors):
-            templates += gallery.enrol_vectors(name, found).templates
-            identities += 1
-        progress((place + 1) / len(people), "enrolling")
-    return EnrolledPeople(Enrolled(identities, templates, tuple(left)), already)
+    left, finished = list(skipped), True
+
+    def missing() -> Iterator[tuple[str, Any]]:
+        nonlocal already, finished
+        for place, name in enumerate(people):
+            if interrupted is not None and interrupted():
+                finished = False
+                return
+            progress(place / len(people), "enrolling")
+            if not add and name in gallery:
+                already += 1
+            else:
+                yield name, people[name]
+
+    def write(waiting: Sequence[Waiting]) -> None:
+        nonlocal already, identities, templates
+        new = [each for each in waiting if add or each[0] not in gallery]  # or another process was faster
+        already += len(waiting) - len(new)
+        identities += len(new)
+        templates += gallery.enrol_each(new)
+
+    with Batches(write) as batch:
+        for name, found in vectors_of_each(missing(), gallery.embedder):
+            left += found.skipped
+            if len(found.vectors):
+                batch.put(name, found)
+    if finished:
+        progress(1.0, "enrolling")
+    return EnrolledPeople(Enrolled(identities, templates, tuple(left)), already, finished)
 
 
 def upgrade_gallery(

@@ -40,10 +40,12 @@ from likewise.gallery.store import (
     Person,
     Search,
     Templates,
-    contracted,
+    heirs_of_each,
+    inherited,
     new_origin,
     require_collection,
     require_quota,
+    require_templates,
 )
 
 VERSION = 1  # of the collections
@@ -416,7 +418,8 @@ class MilvusStore:
             rows = self._listed(self._table(model.id), "identity", [number], columns, most=head.templates)
             if rows:
                 rows = rows[: self.limits.templates_each]
-                found.append(Templates(model, _vectors(rows, model), tuple(row["source"] for row in rows)))
+                sources, numbers = tuple(row["source"] for row in rows), tuple(row["id"] for row in rows)
+                found.append(Templates(model, _vectors(rows, model), sources, numbers))
         return tuple(found)
 
     def waiting(self, models: Sequence[int]) -> tuple[str, ...]:
@@ -533,28 +536,30 @@ class MilvusStore:
             numbers = self._put_identities(people, head)
             known = sorted({number for number in numbers if number <= self._seen.identities})
             held = dict.fromkeys(numbers, 0)
-            gone: list[int] = []
+            gone: list[tuple[int, int, str]] = []
             for each in head.catalogue():
                 table, leaving = self._table(each.id), []
-                for row in self._listed(table, "identity", known, ["identity"], most=self._seen.templates):
+                for row in self._listed(table, "identity", known, ["identity", "source"], most=self._seen.templates):
                     if each.id in replaces:
-                        leaving.append(row["id"])
+                        leaving.append((row["identity"], row["id"], row["source"]))
                     else:
                         held[row["identity"]] += 1
                 if leaving:
-                    head.changes.append(["delete", table, leaving])
+                    head.changes.append(["delete", table, [number for _, number, _ in leaving]])
                     gone += leaving
-            rows = []
+            rows: list[Record] = []
+            new: list[tuple[int, int, str]] = []
             for person, number in zip(people, numbers, strict=True):
                 held[number] += len(person.templates)
                 for vector, source in zip(person.templates.astype(numpy.float32), person.sources, strict=True):
                     head.templates += 1
+                    new.append((number, head.templates, source))
                     row = {"id": head.templates, "identity": number, "source": source, "vector": vector}
                     rows.append(row)
             head.held[1] += len(rows) - len(gone)
             names = {number: person.name for person, number in zip(people, numbers, strict=True)}
             require_quota(self.limits, {names[number]: count for number, count in held.items()}, *head.held)
-            self._contract(head, gone)
+            self._contract(head, [number for _, number, _ in gone], heirs_of_each(sorted(gone), new))
             self._insert(self.name, self._new_identities(people, numbers))
             self._insert(self._table(model.id), rows, 4 * model.width)
             self._flush_lite(model, len(rows))
@@ -590,15 +595,18 @@ class MilvusStore:
     def assign(self, numbers: Sequence[int], name: str) -> int:
         empty = Person(name, numpy.zeros((0, 1)), ())
         with self._writing() as head:
-            [owner] = self._put_identities([empty], head)
             left: set[int] = set()
+            found: dict[int, list[int]] = {}
             for model in head.catalogue():
                 rows = self._listed(
                     self._table(model.id), "id", sorted(set(numbers)), ["identity"], most=head.templates
                 )
                 left |= {row["identity"] for row in rows}
                 if rows:
-                    head.changes.append(["owner", model.id, [row["id"] for row in rows], owner])
+                    found[model.id] = [row["id"] for row in rows]
+            require_templates(numbers, {number for each in found.values() for number in each})
+            [owner] = self._put_identities([empty], head)
+            head.changes += [["owner", model, each, owner] for model, each in found.items()]
             left.discard(owner)
             keep, moved = set(), set(numbers)
             for model in head.catalogue():
@@ -630,11 +638,11 @@ class MilvusStore:
             head.changes.append(["delete", self.name, [number]])
             head.held = [head.held[0] - 1, head.held[1] - len(gone)]
             head.erasing = sorted({*head.erasing, number})
-            self._contract(head, gone)
+            self._contract(head, gone, {})
         copies = tuple(copy for copy, erased in self._settled() if erased == number)
         return Erasure(name, len(gone), "delegated", copies, warnings=(*copy_notes(copies, name), DELEGATED))
 
-    def retire(self, models: Sequence[int]) -> int:
+    def retire(self, models: Sequence[int], *, heirs: Mapping[int, int] | None = None) -> int:
         with self._writing() as head:
             gone: list[int] = []
             for model in head.catalogue():
@@ -643,7 +651,7 @@ class MilvusStore:
                     gone += [row["id"] for rows in windows for row in rows]
                     head.changes.append(["empty", model.id])
             head.held[1] -= len(gone)
-            self._contract(head, gone)
+            self._contract(head, gone, heirs or {})
         return len(gone)
 
     def settle(self) -> bool:
@@ -686,9 +694,9 @@ class MilvusStore:
         with self._writing() as head:
             head.corrections += [[each.one, each.two, each.same] for each in corrections]
 
-    def _contract(self, head: Head, gone: Sequence[int]) -> None:
-        """Keep what corrections say about the templates that stay."""
-        after = contracted([Correction(*each) for each in head.corrections], gone)
+    def _contract(self, head: Head, gone: Sequence[int], heirs: Mapping[int, int]) -> None:
+        """Keep what corrections say about the templates that stay, and about heirs of others."""
+        after = inherited([Correction(*each) for each in head.corrections], gone, heirs)
         head.corrections = [[each.one, each.two, each.same] for each in after]
 
 

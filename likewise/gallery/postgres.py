@@ -9,7 +9,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -39,10 +39,12 @@ from likewise.gallery.store import (
     Person,
     Search,
     Templates,
-    contracted,
+    heirs_of_each,
+    inherited,
     new_origin,
     require_collection,
     require_quota,
+    require_templates,
 )
 
 VERSION = 1  # of the tables
@@ -255,11 +257,11 @@ class PostgresStore:
         def work(db: Database) -> tuple[Templates, ...]:
             found = []
             for model in _models(db):
-                query = "SELECT vector, source FROM {} WHERE identity = %s ORDER BY id LIMIT %s"
+                query = "SELECT vector, source, id FROM {} WHERE identity = %s ORDER BY id LIMIT %s"
                 rows = _of(db, model, query, number, self.limits.templates_each)
                 if rows:
-                    vectors = _unpacked([row[0] for row in rows], model)
-                    found.append(Templates(model, vectors, tuple(row[1] for row in rows)))
+                    vectors, sources, slots = zip(*rows, strict=True)
+                    found.append(Templates(model, _unpacked(vectors, model), sources, slots))
             return tuple(found)
 
         return self._within(work)
@@ -366,17 +368,15 @@ class PostgresStore:
 
         def work(db: Database) -> int:
             numbers = self._put_identities(db, people)
-            if replaces:
-                gone = [
-                    number
-                    for older in _models(db)
-                    if older.id in replaces
-                    for (number,) in _of(db, older, "DELETE FROM {} WHERE identity = ANY(%s) RETURNING id", numbers)
-                ]
-                _count(db, templates=-len(gone))
-                self._contract(db, gone)
             owners = numpy.repeat(numbers, [len(each) for each in rows]).tolist()
             first = _state(db, "templates") + 1
+            if replaces:
+                query = "DELETE FROM {} WHERE identity = ANY(%s) RETURNING identity, id, source"
+                gone = [row for older in _models(db) if older.id in replaces for row in _of(db, older, query, numbers)]
+                _count(db, templates=-len(gone))
+                new = zip(owners, range(first, first + len(whole)), sources, strict=True)
+                passed = heirs_of_each(sorted(gone), new)
+                self._contract(db, [number for _, number, _ in gone], passed)
             _set_state(db, "templates", first + len(whole) - 1)
             query = sql.SQL("COPY {} (id, identity, source, vector) FROM STDIN (FORMAT BINARY)").format(_table(model))
             with db.cursor() as cursor, cursor.copy(query) as copy:
@@ -416,11 +416,12 @@ class PostgresStore:
 
     def assign(self, numbers: Sequence[int], name: str) -> int:
         def work(db: Database) -> int:
-            [owner] = self._put_identities(db, [Person(name, numpy.zeros((0, 1)), ())])
-            left: set[int] = set()
+            before: dict[int, int] = {}
             for model in _models(db):
-                query = "SELECT DISTINCT identity FROM {} WHERE id = ANY(%s)"
-                left |= {old for (old,) in _of(db, model, query, list(numbers))}
+                before |= dict(_of(db, model, "SELECT id, identity FROM {} WHERE id = ANY(%s)", list(numbers)))
+            require_templates(numbers, before)
+            [owner] = self._put_identities(db, [Person(name, numpy.zeros((0, 1)), ())])
+            left = set(before.values())
             # Copies have the templates under their old owners, where forgetting the new one would not find them.
             for number in left - {owner}:
                 db.execute("INSERT INTO erasing VALUES (%s) ON CONFLICT DO NOTHING", (number,))
@@ -452,14 +453,14 @@ class PostgresStore:
             db.execute("DELETE FROM identity WHERE id = %s", row)
             db.execute("INSERT INTO erasing VALUES (%s) ON CONFLICT DO NOTHING", row)
             _count(db, identities=-1, templates=-len(gone))
-            self._contract(db, gone)
+            self._contract(db, gone, {})
             return row[0], len(gone)
 
         number, count = self._within(work, write=True)
         copies = tuple(copy for copy, erased in self._settled() if erased == number)
         return Erasure(name, count, "delegated", copies, warnings=(*copy_notes(copies, name), DELEGATED))
 
-    def retire(self, models: Sequence[int]) -> int:
+    def retire(self, models: Sequence[int], *, heirs: Mapping[int, int] | None = None) -> int:
         def work(db: Database) -> int:
             gone = [
                 number
@@ -468,7 +469,7 @@ class PostgresStore:
                 for (number,) in _of(db, model, "DELETE FROM {} RETURNING id")
             ]
             _count(db, templates=-len(gone))
-            self._contract(db, gone)
+            self._contract(db, gone, heirs or {})
             return len(gone)
 
         return self._within(work, write=True)
@@ -512,10 +513,10 @@ class PostgresStore:
     def correct(self, corrections: Sequence[Correction]) -> None:
         self._within(lambda db: _put_corrections(db, corrections), write=True)
 
-    def _contract(self, db: Database, gone: Sequence[int]) -> None:
-        """Keep what corrections say about the templates that stay."""
+    def _contract(self, db: Database, gone: Sequence[int], heirs: Mapping[int, int]) -> None:
+        """Keep what corrections say about the templates that stay, and about heirs of others."""
         before = [Correction(*row) for row in db.execute("SELECT one, two, same FROM correction ORDER BY id")]
-        after = contracted(before, gone)
+        after = inherited(before, gone, heirs)
         if after != before:
             db.execute("DELETE FROM correction")
             _put_corrections(db, after)

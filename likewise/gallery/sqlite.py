@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,9 @@ import numpy
 
 from likewise.checks import refuse, require
 from likewise.files import require_place
+from likewise.gallery.byte_search import search_bytes
 from likewise.gallery.dumps import being_written, copy_notes, erased_from_dump, part_file
+from likewise.gallery.schema import APPLICATION, PAGE, PRAGMAS, SCHEMA, STATE, VERSION
 from likewise.gallery.search import Matrix
 from likewise.gallery.store import (
     NAME,
@@ -35,51 +37,18 @@ from likewise.gallery.store import (
     Person,
     Search,
     Templates,
-    contracted,
+    heirs_of_each,
+    inherited,
     new_origin,
+    require_templates,
 )
 
 SLOTS = 1024  # of a chunk: 512 kB of 128 float32
-PAGE = 8192
-APPLICATION, VERSION = 0x6C696B65, 2  # "like"; of the schema
 BUSY = 30.0  # seconds that a writer waits for another
 PATIENCE = 100  # milliseconds that an erasure waits for readers before it is pending
-PIECE = 32  # bytes: a template may lie on two pages
-HASHED = 22  # bits of a table that stays in the cache
 LONGEST = 1 << 26  # bytes of one value that is read
 MAGIC = b"SQLite format 3\0"
 ROUNDING = 1e-3  # of a length of 1
-SCHEMA = {
-    "model": """CREATE TABLE model(id INTEGER PRIMARY KEY, name TEXT NOT NULL,
-        fingerprint BLOB NOT NULL UNIQUE CHECK(length(fingerprint) = 32), width INTEGER NOT NULL CHECK(width > 0),
-        unit INTEGER NOT NULL CHECK(unit IN (0, 1)), kind TEXT NOT NULL CHECK(kind IN ('float32', 'int8')),
-        compatible_with INTEGER NOT NULL) STRICT""",
-    "identity": """CREATE TABLE identity(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
-        metadata TEXT NOT NULL CHECK(length(metadata) <= 65536)) STRICT""",
-    "template": """CREATE TABLE template(slot INTEGER PRIMARY KEY, identity INTEGER NOT NULL
-        REFERENCES identity ON DELETE CASCADE, model INTEGER NOT NULL REFERENCES model, source TEXT NOT NULL) STRICT""",
-    "template_identity": "CREATE INDEX template_identity ON template(identity)",
-    "chunk": """CREATE TABLE chunk(id INTEGER PRIMARY KEY AUTOINCREMENT, model INTEGER NOT NULL REFERENCES model,
-        owners BLOB NOT NULL, vectors BLOB NOT NULL) STRICT""",
-    "chunk_model": "CREATE INDEX chunk_model ON chunk(model)",
-    "calibration": """CREATE TABLE calibration(model INTEGER NOT NULL REFERENCES model, kind TEXT NOT NULL,
-        facts TEXT NOT NULL CHECK(length(facts) <= 1048576), PRIMARY KEY(model, kind)) STRICT""",
-    "correction": """CREATE TABLE correction(id INTEGER PRIMARY KEY, one INTEGER NOT NULL, two INTEGER NOT NULL,
-        same INTEGER NOT NULL CHECK(same IN (0, 1))) STRICT""",
-    "copy": "CREATE TABLE copy(path TEXT PRIMARY KEY, kind TEXT NOT NULL CHECK(kind IN ('backup', 'dump'))) STRICT",
-    "erasing": "CREATE TABLE erasing(identity INTEGER PRIMARY KEY) STRICT",
-    "state": "CREATE TABLE state(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT",
-}
-STATE = ("current", "epoch", "pending", "origin")  # "copied" in backups: the last number of an identity then
-PRAGMAS = {  # of every connection but for the first, which the file keeps
-    "journal_mode": "wal",
-    "synchronous": 2,  # FULL: an acknowledged enrolment survives a power cut
-    "secure_delete": 1,
-    "foreign_keys": 1,
-    "trusted_schema": 0,
-    "cell_size_check": 1,
-    "temp_store": 2,  # MEMORY: VACUUM would write a plain copy elsewhere
-}
 Array = numpy.ndarray
 
 
@@ -244,7 +213,8 @@ class SqliteStore:
                 rows = self._db.execute(query, (number, model.id, self.limits.templates_each)).fetchall()
                 if rows:
                     vectors = numpy.stack([self._read(model, slot, owner=number) for slot, _ in rows])
-                    found.append(Templates(model, vectors, tuple(source for _, source in rows)))
+                    slots, sources = zip(*rows, strict=True)
+                    found.append(Templates(model, vectors, sources, slots))
         return tuple(found)
 
     def waiting(self, models: Sequence[int]) -> tuple[str, ...]:
@@ -402,9 +372,11 @@ class SqliteStore:
         with self._writing():
             known = [self._put_identity(person) for person in people]
             numbers = [number for number, _ in known]
-            for number in numbers if replaces else ():
+            before: list[tuple[int, int, str]] = []
+            for number in dict.fromkeys(numbers) if replaces else ():
+                query = "SELECT slot, source FROM template WHERE identity = ? ORDER BY slot"
+                before += [(number, *row) for row in self._db.execute(query, (number,))]
                 vacated += [slot for older in replaces for slot in self._vacate(number, older)]
-            self._contract([slot for _, slot in vacated])
             owners = numpy.repeat(numpy.array(numbers, numpy.int64), [len(each) for each in rows])
             chunk, used = self._end(model)
             start = 0
@@ -421,6 +393,12 @@ class SqliteStore:
                 )
                 taken.append((first, part))
                 used, start = used + len(who), part.stop
+            if vacated:
+                gone = [slot for _, slot in vacated]
+                fresh = [first + place for first, part in taken for place in range(part.stop - part.start)]
+                new = zip(owners.tolist(), fresh, sources, strict=True)
+                left = set(gone)
+                self._contract(gone, heirs_of_each([each for each in before if each[1] in left], new))
             self._require_quota(known, people)
         for first, part in taken:
             self._follow(model.id, first, whole[part], owners[part])
@@ -460,15 +438,15 @@ class SqliteStore:
 
     def assign(self, numbers: Sequence[int], name: str) -> int:
         with self._writing():
+            query = "SELECT identity FROM template WHERE slot = ?"
+            before = {slot: row[0] for slot in numbers for row in self._db.execute(query, (slot,))}
+            require_templates(numbers, before)
             owner, _ = self._put_identity(Person(name, numpy.zeros((0, 1)), ()))
-            left = set()
-            for slot in numbers:
-                row = self._db.execute("SELECT identity, model FROM template WHERE slot = ?", (slot,)).fetchone()
-                if row is not None:
-                    left.add(row[0])
-                    self._db.execute("UPDATE template SET identity = ? WHERE slot = ?", (owner, slot))
-                    chunk, place = divmod(slot, SLOTS)
-                    self._put(chunk, "owners", 8 * place, owner.to_bytes(8, "little"))
+            left = set(before.values())
+            for slot in before:
+                self._db.execute("UPDATE template SET identity = ? WHERE slot = ?", (owner, slot))
+                chunk, place = divmod(slot, SLOTS)
+                self._put(chunk, "owners", 8 * place, owner.to_bytes(8, "little"))
             for number in left - {owner}:
                 self._db.execute(
                     "DELETE FROM identity WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM template WHERE identity = ?1)",
@@ -574,18 +552,18 @@ class SqliteStore:
     def _delete(self, number: int) -> list[tuple[int, int]]:
         """Overwrite and delete an identity, and note that files and copies have to follow."""
         slots = self._vacate(number)
-        self._contract([slot for _, slot in slots])
+        self._contract([slot for _, slot in slots], {})
         self._db.execute("DELETE FROM identity WHERE id = ?", (number,))
         self._db.execute("INSERT OR IGNORE INTO erasing VALUES (?)", (number,))
         self._count_pending()
         return slots
 
-    def retire(self, models: Sequence[int]) -> int:
+    def retire(self, models: Sequence[int], *, heirs: Mapping[int, int] | None = None) -> int:
         count = 0
         with self._writing():
             for number in models:
                 slots = [slot for (slot,) in self._db.execute("SELECT slot FROM template WHERE model = ?", (number,))]
-                self._contract(slots)
+                self._contract(slots, heirs or {})
                 count += self._db.execute("DELETE FROM template WHERE model = ?", (number,)).rowcount
                 for chunk, owners, vectors in self._db.execute(
                     "SELECT id, length(owners), length(vectors) FROM chunk WHERE model = ?", (number,)
@@ -715,10 +693,10 @@ class SqliteStore:
         rows = [(each.one, each.two, each.same) for each in corrections]
         self._db.executemany("INSERT INTO correction VALUES (NULL, ?, ?, ?)", rows)
 
-    def _contract(self, gone: Sequence[int]) -> None:
-        """Keep what corrections say about the templates that stay."""
+    def _contract(self, gone: Sequence[int], heirs: Mapping[int, int]) -> None:
+        """Keep what corrections say about the templates that stay, and about heirs of others."""
         before = self.corrections()
-        after = contracted(before, gone)
+        after = inherited(before, gone, heirs)
         if after != list(before):
             self._db.execute("DELETE FROM correction")
             self._put_corrections(after)
@@ -800,60 +778,3 @@ def _require_file(path: Path) -> None:
         with path.open("rb") as file:
             head = file.read(16)
         require(head in (b"", MAGIC), where, "url", "be an SQLite database", repr(str(path)))
-
-
-def search_bytes(paths: Sequence[Path], templates: Sequence[bytes]) -> tuple[tuple[tuple[str, int], ...], int]:
-    """Count templates of which a piece occurs in files; also (file, bytes read) for each.
-
-    A template is looked for in pieces of 32 bytes, since SQLite may lay it across two pages. Eight bytes of every piece
-    are looked up at every place of a file in a table of hashes; what is in it is compared in full.
-    """
-    search = _Pieces(templates)
-    searched = []
-    for path in dict.fromkeys(paths):
-        total, tail = 0, b""
-        with path.open("rb") as file:
-            while data := file.read(1 << 22):
-                total += len(data)
-                whole = tail + data
-                search.look(whole)
-                tail = whole[-PIECE:]
-        searched.append((str(path), total))
-    return tuple(searched), len(search.found)
-
-
-class _Pieces:
-    """Pieces of templates; found: the templates of which one was seen."""
-
-    def __init__(self, templates: Sequence[bytes]) -> None:
-        self.found: set[int] = set()
-        self._short: dict[bytes, int] = {}
-        self._keys: dict[
-            int, list[tuple[int, bytes, int]]
-        ] = {}  # eight bytes -> where in which piece of which template
-        for number, data in enumerate(templates):
-            for start in range(0, max(len(data) - PIECE, 0) + 1, PIECE):
-                piece = data[start : start + PIECE]
-                if len(piece) < 8:
-                    self._short[piece] = number
-                elif any(piece):  # the eight with the most different bytes: files hold many zeros
-                    at = max(range(len(piece) - 7), key=lambda place: len(set(piece[place : place + 8])))
-                    key = int.from_bytes(piece[at : at + 8], "little")
-                    self._keys.setdefault(key, []).append((at, piece, number))
-        self._table = numpy.zeros(1 << HASHED, bool)
-        self._table[_hashes(numpy.array(list(self._keys), numpy.uint64))] = True
-
-    def look(self, data: bytes) -> None:
-        """Look at every place of some bytes."""
-        self.found.update(number for piece, number in self._short.items() if any(piece) and piece in data)
-        for shift in range(8 if self._keys else 0):
-            words = numpy.frombuffer(data, "<u8", max(len(data) - shift, 0) // 8, shift)
-            for place in numpy.flatnonzero(self._table[_hashes(words)]).tolist():
-                for at, piece, number in self._keys.get(int(words[place]), ()):
-                    start = shift + 8 * place - at
-                    if start >= 0 and data[start : start + len(piece)] == piece:
-                        self.found.add(number)
-
-
-def _hashes(words: Array) -> Array:
-    return (words * numpy.uint64(0x9E3779B97F4A7C15)) >> numpy.uint64(64 - HASHED)

@@ -2,10 +2,10 @@
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy
@@ -92,11 +92,12 @@ class Person:
 
 @dataclass(frozen=True, eq=False)
 class Templates:
-    """Templates of one identity by one model, with the paths they came from."""
+    """Templates of one identity by one model, with the paths they came from and their own numbers."""
 
     model: Model
     rows: Array
     sources: tuple[str, ...]
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +177,10 @@ class Store(Protocol):
         ...
 
     def add(self, people: Sequence[Person], model: Model, *, replaces: Sequence[int] = ()) -> int:
-        """Add templates in one transaction; in it, drop those identities' templates of the models `replaces`."""
+        """Add templates in one transaction; in it, drop those identities' templates of the models `replaces`.
+
+        Corrections of what is dropped pass to the new templates of the same images: see `heirs`.
+        """
         ...
 
     def count(self) -> tuple[int, int]:
@@ -208,13 +212,16 @@ class Store(Protocol):
         ...
 
     def assign(self, numbers: Sequence[int], name: str) -> int:
-        """Give templates to an identity, which is made if it is not there; those left without any are deleted."""
+        """Give templates to an identity, which is made if it is not there; those left without any are deleted.
+
+        If one of them is not there, nothing is changed.
+        """
         ...
 
     def remove(self, name: str, *, prove: bool) -> Erasure: ...
 
-    def retire(self, models: Sequence[int]) -> int:
-        """Delete all templates of some models; returns how many."""
+    def retire(self, models: Sequence[int], *, heirs: Mapping[int, int] | None = None) -> int:
+        """Delete all templates of some models; returns how many. heirs: templates that take over corrections."""
         ...
 
     def settle(self) -> bool:
@@ -269,6 +276,63 @@ def contracted(corrections: Sequence[Correction], gone: Sequence[int]) -> list[C
         elif one and two:
             found[Correction(one[0], two[0], False)] = None
     return list(found)
+
+
+def inherited(corrections: Sequence[Correction], gone: Sequence[int], heirs: Mapping[int, int]) -> list[Correction]:
+    """Corrections when templates are deleted, some of which have heirs.
+
+    >>> inherited([Correction(1, 2, True), Correction(2, 9, False)], [1, 2], {2: 12})
+    [Correction(one=12, two=9, same=False)]
+    """
+    moved = [
+        Correction(heirs.get(each.one, each.one), heirs.get(each.two, each.two), each.same) for each in corrections
+    ]
+    return contracted(moved, [number for number in gone if number not in heirs])
+
+
+def heirs(old: Sequence[tuple[int, str]], new: Sequence[tuple[int, str]]) -> dict[int, int]:
+    """Which new template of an identity is of the same image as an old one; both as (number, source).
+
+    Images are the same if their paths are, else if their file names are. What is left of as many old and new ones
+    corresponds in order.
+
+    >>> heirs([(1, "/a/x.png"), (2, "/a/y.png"), (3, "")], [(7, ""), (8, "/b/y.png"), (9, "/a/x.png")])
+    {1: 9, 2: 8, 3: 7}
+    """
+    found: dict[int, int] = {}
+    left = dict(new)
+    for key in (str, lambda source: PurePath(source).name):
+        same: dict[str, list[int]] = {}
+        for number, source in left.items():
+            if source:
+                same.setdefault(key(source), []).append(number)
+        for number, source in old:
+            if number not in found and same.get(key(source)):
+                found[number] = same[key(source)].pop(0)
+                del left[found[number]]
+    if len(old) == len(new):
+        found |= dict(zip([number for number, _ in old if number not in found], left, strict=True))
+    return dict(sorted(found.items()))
+
+
+def heirs_of_each(old: Iterable[tuple[int, int, str]], new: Iterable[tuple[int, int, str]]) -> dict[int, int]:
+    """`heirs` of several identities at once; templates as (identity, number, source)."""
+    sides: tuple[dict[int, list[tuple[int, str]]], ...] = ({}, {})
+    for side, rows in zip(sides, (old, new), strict=True):
+        for identity, number, source in rows:
+            side.setdefault(identity, []).append((number, source))
+    return {
+        one: other
+        for identity, mine in sides[0].items()
+        for one, other in heirs(mine, sides[1].get(identity, [])).items()
+    }
+
+
+def require_templates(wanted: Sequence[int], found: Collection[int]) -> None:
+    """Refuse numbers of templates that the gallery does not hold."""
+    missing = [number for number in wanted if number not in found]
+    fits = bool(wanted) and not missing
+    require(fits, "assign", "templates", "be in the gallery", missing[:3] or "none", error=Absent)
 
 
 def new_origin() -> int:

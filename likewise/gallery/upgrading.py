@@ -1,11 +1,14 @@
 """Whether vectors of a new model may stand beside templates of an old one: a verdict from held-out pairs."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from likewise.gallery.store import Model, Store, heirs
 from likewise.metric import FewImpostorsWarning, Versions, compare_versions
 
 LOST = 1.0  # standard errors by which VAL of mixed pairs may lie below that of old ones
@@ -65,3 +68,21 @@ def judge_upgrade(
         f"{MORE * far:.2g}: {'yes' if keeps else 'no'}.",
     )
     return Upgrade(finds and keeps, reasons, found)
+
+
+def heirs_in(store: Store, older: Sequence[int], own: Model) -> dict[int, int]:
+    """The templates by a model that take over the corrections of templates by older ones, identity by identity."""
+    corrected = [number for each in store.corrections() for number in (each.one, each.two)]
+    people: set[int] = set()
+    for model in store.models() if corrected else ():
+        for _, owners, numbers in store.rows(model) if model.id in older else ():
+            people |= set(owners[numpy.isin(numbers, corrected)].tolist())
+    found: dict[int, int] = {}
+    for each in people:
+        sides: tuple[list[tuple[int, str]], ...] = ([], [])
+        for templates in store.templates(each):
+            if templates.model.id in (*older, own.id):
+                side = sides[templates.model.id == own.id]
+                side += zip(templates.numbers, templates.sources, strict=True)
+        found |= heirs(*sides)
+    return found

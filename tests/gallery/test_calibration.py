@@ -60,7 +60,9 @@ def test_a_verdict_says_how_rare_a_false_accept_is(tmp_path: Path) -> None:
         assert same.threshold is not None
         assert gallery.calibration.verify is not None
         assert same.threshold < gallery.calibration.verify.threshold  # four templates are four chances
-        assert same.odds.startswith("false accept about 1 in ")
+        assert (same.unseen, other.unseen) == (True, False)  # nearer than any impostor: the rate is a bound
+        assert same.odds.startswith("false accept at most about 1 in ")
+        assert other.odds.startswith("false accept about 1 in ")
         assert other.rate is not None
         assert same.rate is not None
         assert same.rate < 0.01 < other.rate
@@ -146,7 +148,7 @@ def test_few_people_and_few_strangers_are_warned_of(tmp_path: Path) -> None:
 
 
 def test_odds_and_order_statistics() -> None:
-    assert odds(0.0) == "false accept not seen"
+    assert odds(0.004) == "false accept about 1 in 250"
     found = identify_threshold(torch.arange(1.0, 3001.0), templates=10, fpir=0.01)
     assert (found.found, found.strangers) == (0.01, 3000)
     assert found.threshold == pytest.approx(31.0)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from likewise.gallery import Gallery, Limits, Store
-from likewise.gallery.gallery import open_store
+from likewise.gallery.opening import open_store
 from likewise.gallery.store import Correction, Model, Person
 from likewise.metric import quantised
 from tests.gallery.engines import new_milvus, new_milvus_lite, new_postgres
@@ -176,6 +176,9 @@ def test_templates_can_be_given_to_another_identity(store: Store) -> None:
     assert store.nearest(everybody["person 1"], model, k=1).identities.tolist() == [[new], [new]]
     [held] = store.templates(new)
     assert held.sources == ("person 1/0", "person 1/1", "person 2/0")
+    with pytest.raises(ValueError, match=r"assign: templates must be in the gallery; got \[1000000000\]"):
+        store.assign([numbers["person 3"][0], 10**9], "nobody")
+    assert (store.number("nobody"), store.number("person 3") > 0) == (0, True)
     assert store.assign(numbers["person 1"], "person 0") == store.number("person 0")
     assert (len(store.templates(store.number("person 0"))[0].rows), store.number("ann")) == (4, new)
 
@@ -195,6 +198,45 @@ def test_corrections_outlive_the_templates_between(store: Store) -> None:
     assert store.corrections() == (Correction(one, three, True), Correction(one, four, False))
     store.retire([model.id])
     assert store.corrections() == ()
+
+
+def test_corrections_pass_to_the_templates_that_replace_others(store: Store) -> None:
+    old = store.add_model(MODEL, current=True)
+    everybody = people(4, 3)
+    store.add([person(name, rows) for name, rows in everybody.items()], old)
+    numbers = numbers_of(store, old)
+    (one, two, three), (four, *_) = numbers["person 0"], numbers["person 1"]
+    kept = numbers["person 2"][0]
+    store.correct(
+        [
+            Correction(one, two, False),
+            Correction(two, four, True),
+            Correction(three, kept, True),
+            Correction(two, kept, False),
+        ]
+    )
+    new = store.add_model(Model(0, "v2", b"2" * 32, WIDTH, True, "float32", old.id), current=True)
+    replaced = [  # other files of the same names in another order, and vectors without a source
+        Person("person 0", everybody["person 0"][::-1], ("b/2", "b/1", "b/0")),
+        Person("person 1", everybody["person 1"], ("", "", "")),
+    ]
+    store.add(replaced, new, replaces=[old.id])
+    fresh = numbers_of(store, new)
+    (third, second, first), (fourth, *_) = fresh["person 0"], fresh["person 1"]
+    assert store.corrections() == (
+        Correction(first, second, False),
+        Correction(second, fourth, True),
+        Correction(third, kept, True),
+        Correction(second, kept, False),
+    )
+    newest = store.add_model(Model(0, "v3", b"3" * 32, WIDTH, True, "float32", new.id), current=True)
+    store.add([Person("person 0", everybody["person 0"][:1], ("c/2",))], newest, replaces=[new.id])
+    [last] = numbers_of(store, newest)["person 0"]
+    assert store.corrections() == (Correction(last, kept, True), Correction(fourth, kept, False))
+    store.add([person("person 3", everybody["person 3"])], newest)
+    heir, *_ = numbers_of(store, newest)["person 3"]
+    store.retire([old.id], heirs={kept: heir})
+    assert store.corrections() == (Correction(last, heir, True), Correction(fourth, heir, False))
 
 
 @pytest.mark.parametrize("codes", [False, True])

@@ -19,8 +19,9 @@ import numpy
 import pytest
 
 from likewise.gallery import Gallery, Limits, dumps, sqlite
+from likewise.gallery.byte_search import search_bytes
 from likewise.gallery.dumps import part_file
-from likewise.gallery.sqlite import PAGE, search_bytes
+from likewise.gallery.schema import PAGE
 from tests.gallery.people import embedded, model_of, people
 
 WIDTH = 128

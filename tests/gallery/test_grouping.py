@@ -7,7 +7,7 @@ import numpy
 import pytest
 import torch
 
-from likewise.gallery import Gallery, Limits
+from likewise.gallery import Embedder, Gallery, Limits
 from likewise.gallery import grouping as grouping_module
 from likewise.gallery.grouping import Grouping
 from likewise.gallery.store import Correction
@@ -27,7 +27,8 @@ def parts(found: Grouping) -> set[frozenset[int]]:
 def batch(gallery: Gallery, threshold: float = THRESHOLD) -> set[frozenset[int]]:
     """Everything clustered at once, with all corrections."""
     vectors, _, numbers = (
-        numpy.concatenate(each) for each in zip(*gallery.store.rows(gallery.store.models()[0]), strict=True)
+        numpy.concatenate(each)
+        for each in zip(*(part for model in gallery.store.models() for part in gallery.store.rows(model)), strict=True)
     )
     place = {number: row for row, number in enumerate(numbers.tolist())}
     pairs = {
@@ -125,6 +126,47 @@ def test_bounds_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         gallery.enrol(None, people(1, 30)["person 0"])
         with pytest.raises(ValueError, match="gallery must hold at most 50 templates; got 60"):
             gallery.cluster(threshold=THRESHOLD)
+
+
+@pytest.mark.parametrize("compatible", [True, False])
+def test_corrections_outlive_enrolling_anew(compatible: bool, tmp_path: Path) -> None:
+    rows = people(6, 2, spread=0.05)
+    with Gallery.open(tmp_path / "a.db", model="v1") as gallery:
+        for name, vectors in rows.items():
+            gallery.enrol(name, vectors)
+        before = numbers(gallery)
+        gallery.cluster(threshold=THRESHOLD)
+        gallery.merge([before["person 0"][1], before["person 1"][0]])
+        gallery.split([before["person 2"][0]])
+        groups = named(gallery, gallery.cluster(threshold=THRESHOLD))
+        said = len(gallery.store.corrections())
+        newer = Embedder(None, "v2")
+        if compatible:
+            assert gallery.upgrade(newer, people(60, 4, seed=1), old=people(60, 4, seed=1), far=0.05).compatible
+        gallery.reenrol(rows, embed=newer)
+        after = numbers(gallery)
+        assert {number for each in before.values() for number in each}.isdisjoint(
+            number for each in after.values() for number in each
+        )
+        assert len(gallery.store.corrections()) == said == 2
+        found = gallery.cluster(threshold=THRESHOLD)
+        assert parts(found) == batch(gallery)
+        assert named(gallery, found) == groups
+
+
+def numbers(gallery: Gallery) -> dict[str, tuple[int, ...]]:
+    """Numbers of the templates of each identity."""
+    return {
+        name: each.numbers
+        for name in gallery.identities()
+        for each in gallery.store.templates(gallery.store.number(name))
+    }
+
+
+def named(gallery: Gallery, found: Grouping) -> set[frozenset[tuple[str, int]]]:
+    """The groups as sets of (identity, place of the template in it)."""
+    places = {number: (name, place) for name, each in numbers(gallery).items() for place, number in enumerate(each)}
+    return {frozenset(places[member.template] for member in group.members) for group in found.groups}
 
 
 @pytest.mark.full

@@ -13,7 +13,7 @@ import numpy
 import pytest
 
 from likewise.gallery import Gallery
-from likewise.gallery.gallery import open_store
+from likewise.gallery.opening import open_store
 from likewise.gallery.store import Model, Person
 from tests.gallery.engines import new_milvus, new_milvus_lite, running_milvus
 from tests.gallery.people import WIDTH, people

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from likewise.gallery import Gallery
-from likewise.gallery.gallery import open_store
+from likewise.gallery.opening import open_store
 from likewise.gallery.postgres import PostgresStore
 from tests.gallery.engines import new_postgres, running_postgres
 from tests.gallery.people import WIDTH, people

@@ -51,7 +51,7 @@ def test_probes_are_identified_together_and_apart(client: Client) -> None:
     status, found = client.vectors("/api/identify?top=2", probes)
     assert status == 200
     assert [each["identity"] for each in found["answers"]] == ["person 3", "person 8", None]
-    assert found["answers"][0]["odds"].startswith("false accept about 1 in")
+    assert found["answers"][0]["odds"].startswith("false accept at most about 1 in ")
     assert [len(each["candidates"]) for each in found["answers"]] == [2, 2, 2]
     status, one = client.vectors("/api/verify?identity=person%203", probes[:1])
     assert (status, one["same"]) == (200, True)
