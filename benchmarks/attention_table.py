@@ -56,7 +56,7 @@ from likewise.attention import Elu, LinearState, linear_attention
 from likewise.attention.native import library, ops
 
 LENGTH, SHORT, LONG = 16384, 4096, 65536
-DECODED = 64  # steps in a row, as tokens are decoded: the first few find a state that another call drove out of the cache
+DECODED = 64  # steps in a row, as tokens are decoded: the first few find a state that is no longer in the cache
 REPEATED = 50  # decode steps, each of which is too short for the clock of the system
 EVEN = (32, 64, 96, 128, 192, 256)
 Call = Callable[[], object]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from likewise.attention.native import library, ops
-from tests.attention import brute, drawing
+from tests.attention import brute, drawing, modules
 
 
 @pytest.fixture(scope="module", params=["torch", "kernel"])
@@ -42,6 +42,8 @@ def _covered(item: pytest.Item) -> bool:
     given = item.callspec.params  # ty: ignore[missing-attribute]
     if given.get("dtype") == torch.float64 or given.get("kind") in ("prefix", "block", "large block"):
         return False
+    if isinstance(given.get("attend"), str):
+        return given["attend"] in brute.MAPS and type(modules.ATTENDS[given["attend"]]().features) in ops.DESCRIPTIONS
     if "attend" in given:
         return type(getattr(given["attend"], "keywords", {}).get("features")) in ops.DESCRIPTIONS
     name = given.get("name")

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from likewise.attention import Argmax, Gaussian, Kernel, Linear, MultiHeadAttention, Polynomial, Softmax
 from likewise.attention.heads import Attend
-from tests.attention.drawing import seeded
+from tests.attention.drawing import Drawn, seeded
 from tests.attention.states import NAMES, SIZES, make
 
 B, G, R, T, K, V = SIZES.B, SIZES.G, SIZES.repeats, SIZES.T, SIZES.K, SIZES.V
@@ -27,11 +27,11 @@ ATTENDS: dict[str, Callable[[], Attend]] = {
 def build(
     attend: str = "Softmax", *, kv_heads: int = G, value_width: int = V, bias: bool = False
 ) -> MultiHeadAttention:
-    """A float64 module of SIZES; its parameters are small, so that signed similarities stay well away from 0."""
+    """A module of SIZES in Drawn.dtype; its parameters are small, so that signed similarities stay well away from 0."""
     made = MultiHeadAttention(
         DIM, num_heads=H, num_kv_heads=kv_heads, value_dim=H * value_width, attend=ATTENDS[attend](), bias=bias
     )
-    return drawn(made.double())
+    return drawn(made.to(Drawn.dtype))
 
 
 def drawn(module: MultiHeadAttention, seed: int = 7) -> MultiHeadAttention:
@@ -47,13 +47,13 @@ def drawn(module: MultiHeadAttention, seed: int = 7) -> MultiHeadAttention:
 
 
 def tokens(length: int = T, *, seed: int = 0, batch: int = B, width: int = DIM) -> Tensor:
-    """Inputs (B, T, D), in float64."""
-    return torch.randn(batch, length, width, dtype=torch.float64, generator=seeded(seed))
+    """Inputs (B, T, D) in Drawn.dtype."""
+    return torch.randn(batch, length, width, dtype=torch.float64, generator=seeded(seed)).to(Drawn.dtype)
 
 
 def parameter_gradients(module: MultiHeadAttention, out: Tensor) -> list[Tensor]:
     """Of a fixed random combination of the outputs."""
-    direction = torch.randn(out.shape, dtype=torch.float64, generator=seeded(99))
+    direction = torch.randn(out.shape, dtype=torch.float64, generator=seeded(99)).to(out.dtype)
     return list(torch.autograd.grad(out, list(module.parameters()), direction))
 
 

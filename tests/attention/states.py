@@ -28,7 +28,7 @@ def sequence(
     heads: tuple[int, int] = (SIZES.G, SIZES.repeats),
     size: float = SMALL,
     seed: int = 0,
-    dtype: torch.dtype = torch.float64,
+    dtype: torch.dtype | None = None,
 ) -> Inputs:
     """q, k, v for so many key-value heads and query heads of each.
 

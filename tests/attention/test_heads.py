@@ -16,7 +16,7 @@ from likewise.attention import (
     Softmax,
     softmax_attention,
 )
-from tests.attention.drawing import assert_same, seeded
+from tests.attention.drawing import Drawn, assert_same, seeded
 from tests.attention.modules import (
     ATTENDS,
     DIM,
@@ -34,6 +34,7 @@ from tests.attention.modules import (
 )
 from tests.tolerance import assert_close
 
+BOTH_FORMS = pytest.mark.usefixtures("both_forms")
 EVERY_ATTEND = pytest.mark.parametrize("attend", ATTENDS)
 LINEAR = [name for name in ATTENDS if isinstance(ATTENDS[name](), Linear)]
 DIRECTIONS = pytest.mark.parametrize("causal", [False, True], ids=["bidirectional", "causal"])
@@ -62,7 +63,7 @@ def test_multi_head_is_its_einsums(value_width: int, causal: bool) -> None:
 
 
 def test_values_of_twice_the_width_split_by_their_own() -> None:
-    module = drawn(MultiHeadAttention(16, num_heads=4, value_dim=32).double())
+    module = drawn(MultiHeadAttention(16, num_heads=4, value_dim=32).to(Drawn.dtype))
     assert (module.head_key_dim, module.head_value_dim) == (4, 8)
     shapes = [tuple(w.weight.shape) for w in (module.w_q, module.w_k, module.w_v, module.w_o)]
     assert shapes == [(16, 16), (16, 16), (32, 16), (16, 32)]
@@ -110,6 +111,7 @@ def repeated(module: MultiHeadAttention, attend: str) -> MultiHeadAttention:
     return multi
 
 
+@BOTH_FORMS
 @EVERY_ATTEND
 @pytest.mark.parametrize("kv_heads", [1, G], ids=["multi-query", "grouped"])
 @DIRECTIONS
@@ -125,6 +127,7 @@ def test_multi_query_is_multi_head_with_repeated_keys_and_values(attend: str, kv
     assert_same(gradients, gradients_many)
 
 
+@BOTH_FORMS
 @EVERY_ATTEND
 @DIRECTIONS
 def test_wide_values_change_nothing_but_the_width(attend: str, causal: bool) -> None:
@@ -157,6 +160,7 @@ def test_cross_attention_is_its_einsums(length: int) -> None:
     assert (actual[:, : max(T - length, 0)] == 0).all()
 
 
+@BOTH_FORMS
 @EVERY_ATTEND
 @DIRECTIONS
 def test_attending_to_oneself_is_attending_to_a_context(attend: str, causal: bool) -> None:
@@ -164,6 +168,7 @@ def test_attending_to_oneself_is_attending_to_a_context(attend: str, causal: boo
     assert_same([module(x, causal=causal)], [module(x, x.clone(), causal=causal)])
 
 
+@BOTH_FORMS
 @EVERY_ATTEND
 def test_structure_reaches_the_attention(attend: str) -> None:
     module, x = build(attend), tokens()
@@ -196,6 +201,7 @@ def padding() -> tuple[Tensor, Tensor]:
     return x, mask
 
 
+@BOTH_FORMS
 @EVERY_ATTEND
 @DIRECTIONS
 def test_padding_is_as_if_it_were_not_there(attend: str, causal: bool) -> None:
@@ -209,6 +215,7 @@ def test_padding_is_as_if_it_were_not_there(attend: str, causal: bool) -> None:
     assert_same(parameter_gradients(module, valid), parameter_gradients(module, expected))
 
 
+@BOTH_FORMS
 @EVERY_ATTEND
 def test_padding_in_a_context_is_as_if_it_were_not_there(attend: str) -> None:
     module, (context, mask), x = build(attend, bias=True), padding(), tokens(7, seed=1)
@@ -236,7 +243,7 @@ def test_weights_are_dropped_in_training_only() -> None:
 
 
 def test_softmax_is_the_default_and_the_exponential_kernel() -> None:
-    module, x = drawn(MultiHeadAttention(DIM, num_heads=H).double()), tokens()
+    module, x = drawn(MultiHeadAttention(DIM, num_heads=H).to(Drawn.dtype)), tokens()
     assert isinstance(module.attend, Softmax)
     expected = module(x, causal=True)
     module.attend = Kernel(Exponential())
@@ -246,7 +253,9 @@ def test_softmax_is_the_default_and_the_exponential_kernel() -> None:
 def test_a_state_dict_carries_the_frequencies() -> None:
     def made(seed: int) -> MultiHeadAttention:
         features = Positive(K, num_features=17, kv_heads=G, generator=seeded(seed))
-        return drawn(MultiHeadAttention(DIM, num_heads=H, num_kv_heads=G, attend=Linear(features)).double(), seed)
+        return drawn(
+            MultiHeadAttention(DIM, num_heads=H, num_kv_heads=G, attend=Linear(features)).to(Drawn.dtype), seed
+        )
 
     one, other, x = made(1), made(2), tokens()
     names = {"w_q.weight", "w_k.weight", "w_v.weight", "w_o.weight", "attend.features.frequencies"}
@@ -262,10 +271,10 @@ def test_a_state_dict_carries_the_frequencies() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("attend", ["Softmax", "Gaussian", "Elu", "Positive"])
 def test_a_module_works_in_its_dtype(attend: str, dtype: torch.dtype) -> None:
-    module = build(attend)
+    module = build(attend).double()
     frequencies = {name: x.clone() for name, x in module.named_buffers() if name.endswith("frequencies")}
     module = module.to(dtype)  # rounds the parameters; the float64 module has the rounded ones too
-    exact = build(attend)
+    exact = build(attend).double()
     for parameter, rounded in zip(exact.parameters(), module.parameters(), strict=True):
         parameter.data.copy_(rounded)
     x = tokens().to(dtype)

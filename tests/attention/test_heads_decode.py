@@ -22,7 +22,7 @@ from likewise.attention import (
     Softmax,
 )
 from likewise.attention.heads import Cache
-from tests.attention.drawing import assert_same, seeded
+from tests.attention.drawing import Drawn, assert_same, seeded
 from tests.attention.modules import (
     ATTENDS,
     DIM,
@@ -40,6 +40,7 @@ from tests.attention.modules import (
 )
 from tests.tolerance import assert_close
 
+BOTH_FORMS = pytest.mark.usefixtures("both_forms")
 EVERY_ATTEND = pytest.mark.parametrize("attend", ATTENDS)
 LINEAR = [name for name in ATTENDS if isinstance(ATTENDS[name](), Linear)]
 
@@ -58,6 +59,7 @@ def decoded(
 
 
 @pytest.mark.slow
+@BOTH_FORMS
 @EVERY_ATTEND
 @settings(max_examples=2)
 @given(sizes=st.lists(st.integers(0, 4), max_size=3), kv_heads=st.sampled_from([1, G, H]))
@@ -72,6 +74,7 @@ def test_decoding_piece_by_piece_is_the_causal_forward(attend: str, sizes: list[
     assert_same(parameter_gradients(module, out), parameter_gradients(module, expected))
 
 
+@BOTH_FORMS
 @EVERY_ATTEND
 def test_decoding_without_gradients_is_the_causal_forward(attend: str) -> None:
     module, x = build(attend), tokens()
@@ -80,6 +83,7 @@ def test_decoding_without_gradients_is_the_causal_forward(attend: str) -> None:
 
 
 @pytest.mark.slow
+@BOTH_FORMS
 @EVERY_ATTEND
 @pytest.mark.parametrize("sizes", [[], [5, 3], [T]], ids=["one by one", "pieces", "at once"])
 def test_decoding_padded_rows_is_decoding_them_alone(attend: str, sizes: list[int]) -> None:
@@ -95,6 +99,7 @@ def test_decoding_padded_rows_is_decoding_them_alone(attend: str, sizes: list[in
     assert_same(parameter_gradients(module, valid), parameter_gradients(module, expected))
 
 
+@BOTH_FORMS
 @EVERY_ATTEND
 def test_a_draft_that_is_taken_back_leaves_no_trace(attend: str) -> None:
     module, x, draft = build(attend), tokens(), tokens(4, seed=1)
@@ -134,11 +139,11 @@ def test_a_linear_cache_does_not_grow_and_an_exact_one_does() -> None:
 
 def test_a_multi_query_step_is_the_papers_einsums() -> None:
     b, h, d, k, v = 2, 3, 15, 5, 7  # pairwise different, so that no axis can stand for another
-    module = drawn(MultiHeadAttention(d, num_heads=h, num_kv_heads=1, value_dim=h * v).double())
+    module = drawn(MultiHeadAttention(d, num_heads=h, num_kv_heads=1, value_dim=h * v).to(Drawn.dtype))
     hkd, gkd, gvd, dhv = by_head(module)
     w_q, w_k, w_v, w_o = hkd.transpose(1, 2), gkd[0].T, gvd[0].T, dhv.transpose(0, 1)
     assert [tuple(w.shape) for w in (w_q, w_k, w_v, w_o)] == [(h, d, k), (d, k), (d, v), (h, d, v)]
-    keys, values = torch.zeros(b, 0, k, dtype=torch.float64), torch.zeros(b, 0, v, dtype=torch.float64)
+    keys, values = torch.zeros(b, 0, k, dtype=Drawn.dtype), torch.zeros(b, 0, v, dtype=Drawn.dtype)
     cache = module.empty_cache(batch=b)
     for n, x in enumerate(tokens(11, batch=b, width=d).unbind(1), start=1):
         q = torch.einsum("bd,hdk->bhk", x, w_q)

@@ -22,19 +22,21 @@ from likewise.attention import (
 )
 from likewise.attention.chunked import Form, Problem, attend_causally, exact_length
 from tests.attention import brute
-from tests.attention.drawing import seeded
+from tests.attention.drawing import Drawn, assert_same, assert_same_beside_the_largest, seeded
 from tests.attention.states import assert_same_future, at, fed
 from tests.tolerance import assert_close
 
+pytestmark = pytest.mark.usefixtures("both_forms")
 B, H, G, T, K, V = 2, 6, 3, 41, 5, 7
 RANDOM = [name for name in brute.MAPS if not brute.MAPS[name].make(K, G, seeded(3)).exact]
 POSITIVE = [name for name in RANDOM if name not in brute.SIGNED]
 EXACT = [name for name in brute.MAPS if name not in RANDOM]
 
 
-def draw(size: float = 0.5, dtype: torch.dtype = torch.float64, length: int = T, queries: int | None = None) -> Any:
+def draw(size: float = 0.5, dtype: torch.dtype | None = None, length: int = T, queries: int | None = None) -> Any:
     shapes = ((B, H, queries or length, K), (B, G, length, K), (B, G, length, V))
     drawn = [torch.randn(shape, dtype=torch.float64, generator=seeded(i)) for i, shape in enumerate(shapes)]
+    dtype = dtype or Drawn.dtype
     return [(drawn[0] * size).to(dtype), (drawn[1] * size).to(dtype), drawn[2].to(dtype)]
 
 
@@ -72,7 +74,7 @@ def test_near_pairs_are_the_kernels_and_far_ones_the_features(
     found = linear_attention(*inputs, features=features, causal=causal, mask=mask, exact_within=within, chunk_size=8)
     expected = mixed(name, features, *inputs, within, causal=causal, mask=mask)
     # Sums of both signs can cancel; what is left is accurate to roundings of terms of order 1.
-    assert_close(found, expected, atol=1e-6 if name in brute.SIGNED else 1e-12)
+    assert_same([found], [expected], atol=1e-6 if name in brute.SIGNED else 1e-12)
 
 
 @pytest.mark.parametrize("within", [1, 5, 30])
@@ -80,7 +82,7 @@ def test_near_pairs_are_the_kernels_and_far_ones_the_features(
 def test_queries_at_the_last_positions_have_their_windows_there(within: int, queries: int) -> None:
     features, inputs = brute.MAPS["Hyperbolic"].make(K, G, seeded(3)), draw(queries=queries)
     found = linear_attention(*inputs, features=features, causal=True, exact_within=within, chunk_size=4)
-    assert_close(found, mixed("Hyperbolic", features, *inputs, within, causal=True), atol=1e-12)
+    assert_same([found], [mixed("Hyperbolic", features, *inputs, within, causal=True)], atol=1e-12)
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -90,7 +92,7 @@ def test_a_window_as_long_as_the_sequence_is_exact_attention(causal: bool, lengt
     found = linear_attention(
         *inputs, features=Positive(K, num_features=3, generator=seeded(0)), causal=causal, exact_within=length
     )
-    assert_close(found, kernel_attention(*inputs, kernel=Exponential(), causal=causal))
+    assert_same([found], [kernel_attention(*inputs, kernel=Exponential(), causal=causal)])
 
 
 @pytest.mark.slow
@@ -113,14 +115,13 @@ def test_a_window_over_many_pieces_agrees_in_every_dtype(name: str, causal: bool
 @pytest.mark.parametrize("masked", [True, False])
 def test_gradients_are_those_of_brute_force(name: str, masked: bool) -> None:
     features, mask = brute.MAPS[name].make(K, G, seeded(3)), mask_of() if masked else None
-    weights = torch.randn(B, H, T, V, dtype=torch.float64, generator=seeded(8))
+    weights = torch.randn(B, H, T, V, dtype=torch.float64, generator=seeded(8)).to(Drawn.dtype)
     for causal in (True, False):
         inputs = [x.requires_grad_() for x in draw()]
         found = linear_attention(*inputs, features=features, causal=causal, mask=mask, exact_within=6, chunk_size=4)
         expected = mixed(name, features, *inputs, 6, causal=causal, mask=mask)
         ours, theirs = (torch.autograd.grad((out * weights).sum(), inputs) for out in (found, expected))
-        for one, other in zip(ours, theirs, strict=True):
-            assert_close(one, other, atol=1e-11)
+        assert_same(ours, theirs)
 
 
 @pytest.mark.slow
@@ -166,7 +167,7 @@ def test_streaming_with_a_window_equals_one_shot(name: str, lag: int, within: in
     state = LinearState.empty(features, batch=B, kv_heads=G, value_dim=V, lag=lag, exact_within=within)
     for sizes in ([], [1] * 20, [5, 1, 1, 0, 12]):
         out, after = fed(state, inputs, sizes, mask)
-        assert_close(out, expected, atol=1e-7 if name in brute.SIGNED else 1e-11)
+        assert_same([out], [expected], atol=1e-7 if name in brute.SIGNED else 1e-11)
         assert after.memory is not None
         assert after.memory.recent.length == min(T, lag + within - 1)
 
@@ -206,7 +207,7 @@ def test_states_with_a_window_merge_fork_and_are_saved(tmp_path: Any) -> None:
     for cut in (2, 5, 15, 27):
         (_, left), (_, right) = fed(empty, at(inputs, 0, cut), [1]), fed(empty, at(inputs, cut, 30), [1])
         merged = left.merge(right)
-        assert_close(fed(merged, at(inputs, 30), [1, 1])[0], expected, atol=1e-11)
+        assert_same([fed(merged, at(inputs, 30), [1, 1])[0]], [expected])
         merged.save(tmp_path / "state")
         loaded = LinearState.load(tmp_path / "state", features)
         assert_same_future(loaded, merged, at(inputs, 30))
@@ -263,8 +264,7 @@ def test_the_kernel_takes_over_from_an_exact_map_without_a_trace(name: str, mask
         out, _ = attend_causally(problem, None, form)
         found.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
     for other in found[1:]:
-        for one, two in zip(found[0], other, strict=True):
-            assert_close(one, two, atol=1e-9 * one.abs().max().item())
+        assert_same_beside_the_largest(found[0], other)
 
 
 def test_a_wide_exact_map_leaves_short_sequences_to_its_kernel() -> None:
@@ -282,13 +282,13 @@ def test_a_wide_exact_map_leaves_short_sequences_to_its_kernel() -> None:
 def test_a_state_keeps_keys_and_values_while_they_are_fewer_numbers_than_sums(features: Any) -> None:
     inputs = draw()
     state = LinearState.empty(features, batch=B, kv_heads=G, value_dim=V)
-    sums = 8 * B * G * 21 * (V + 1)
+    sums = Drawn.dtype.itemsize * B * G * 21 * (V + 1)
     outputs, sizes = [], []
     for position in range(T):
         out, state = state.step(*at(inputs, position, position + 1))
         outputs.append(out)
         sizes.append(state.nbytes)
-    assert_close(torch.cat(outputs, dim=2), linear_attention(*inputs, features=features, causal=True), atol=1e-12)
+    assert_same([torch.cat(outputs, dim=2)], [linear_attention(*inputs, features=features, causal=True)])
     assert max(sizes) == sizes[-1] == sums
     switch = 21 * (V + 1) // (K + V)
-    assert sizes[switch - 1] == 8 * B * G * switch * (K + V) <= sums
+    assert sizes[switch - 1] == Drawn.dtype.itemsize * B * G * switch * (K + V) <= sums

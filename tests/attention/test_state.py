@@ -28,6 +28,7 @@ from tests.attention.states import (
 )
 from tests.tolerance import assert_close
 
+pytestmark = pytest.mark.usefixtures("both_forms")
 T = SIZES.T
 LAGS = [0, 1, 5]
 HEADS = {"multi-head": (3, 1), "grouped": (3, 5), "multi-query": (1, 5)}  # key-value heads, query heads of each
@@ -271,7 +272,8 @@ def test_states_of_extreme_sequences_are_finite_and_right(name: str, lag: int) -
     k[:, :, -4] *= 3
     expected = brute.linear(name, features, q, k, v, {"causal": True})
     out, state = fed(start(features, lag), [q, k, v], [7, 1, 1, 20, 1])
-    assert_close(out, expected, atol=1e-9)  # similarities of both signs cancel in SoftmaxFourier
+    # Similarities of both signs cancel in SoftmaxFourier; float32 is looked at below.
+    assert_close(out, expected, atol=1e-9 if out.dtype == torch.float64 else 1e-3)
     narrow, wide_state = fed(start(features, lag), [x.float() for x in (q, k, v)], [7, 1, 1, 20, 1])
     assert narrow.isfinite().all()
     for held in (*tensors(state), *tensors(wide_state)):
@@ -293,8 +295,8 @@ def test_no_positions_and_one_are_sequences_too(name: str, lag: int) -> None:
     first = at(inputs, 0, 1)
     value = first[2].repeat_interleave(SIZES.repeats, dim=1)  # one key has all the weight, whatever the similarity
     for state in (empty, still):
-        assert_close(state.step(*first)[0], value)
-        assert_close(fed(state, inputs, [1, 0, 5])[0], fed(empty, inputs, [])[0], atol=1e-12)
+        assert_same([state.step(*first)[0]], [value])
+        assert_same([fed(state, inputs, [1, 0, 5])[0]], [fed(empty, inputs, [])[0]])
     nobody = [x[:0] for x in inputs]
     assert fed(start(features, lag, batch=0), nobody, [3, 1])[0].shape == (0, 15, T, SIZES.V)
 
