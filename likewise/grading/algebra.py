@@ -590,7 +590,22 @@ class Forms:
             return value
         if (found := self._whole_quotient(value, up=node.kind == "ceil")) is not None:
             return found
-        return self.opaque(node.kind, "", (value,))
+        return self.rounded(value) if node.kind == "floor" else self.negative(self.rounded(self.negative(value)))
+
+    def rounded(self, value: Ratio) -> Ratio:
+        """floor(value), with what is surely whole taken out; ceil(x) is -floor(-x)."""
+        if value.bottom != ONE:
+            return self.opaque("floor", "", (value,))
+        whole = ZERO
+        for exponents, coefficient in value.top.terms():
+            if self.is_whole(Ratio(self.term(1, exponents), ONE)):
+                whole += self.term(int(coefficient.numerator // coefficient.denominator), exponents)
+        rest = value.top - whole
+        return (
+            Ratio(whole, ONE)
+            if rest == 0
+            else self.add(Ratio(whole, ONE), self.opaque("floor", "", (Ratio(rest, ONE),)))
+        )
 
     def _whole_quotient(self, value: Ratio, *, up: bool) -> Ratio | None:
         """floor(p/q) or ceil(p/q) of integers with q > 0, with the multiples of q in p taken out.
@@ -621,6 +636,10 @@ class Forms:
             return Ratio(whole, ONE)
         if top.is_constant() and bottom.is_constant():
             return Ratio(whole + int(top.leading_coefficient().numerator) // most, ONE)
+        if bottom == 2 and not any(top.monoms()[-1]):  # floor((p + 1)/2) = p - floor(p/2)
+            top = top - 1
+            halved = self.opaque("floor", "", (self.ratio(top, bottom),))
+            return self.add(Ratio(whole + top, ONE), self.negative(halved))
         return self.add(Ratio(whole, ONE), self.opaque("floor", "", (self.ratio(top, bottom),)))
 
     def _call(self, node: Node) -> Ratio:
@@ -737,6 +756,8 @@ class Forms:
                 term = self.form(put(body, index.text, step))
                 found = self.times(found, term) if node.kind == "prod" else self.add(found, term)
             return found
+        if start == 0 and node.kind == "sum" and (found := self._binomial(index.text, high, body)) is not None:
+            return found
         if start is not None and start != 1 and start.denominator == 1:  # from 1: x_{k+1} from 0 is x_k
             body = _moved(body, index.text, int(start) - 1)
             low, high, start = self.constant(1), self.add(high, self.constant(1 - start)), Fraction(1)
@@ -748,6 +769,23 @@ class Forms:
         if inside == Ratio(GENERATORS[place], ONE) and start == 1:
             return self.factorial(high)
         return self._multiplied(inside, place, low, high)
+
+    def _binomial(self, index: str, high: Ratio, body: Node) -> Ratio | None:
+        """The sum of choose(n, k) c r^k over k from 0 to n: c (1 + r)^n; None if the summand is another."""
+        body = bare(body)
+        factors = list(map(bare, body.parts)) if body.kind == "product" and "⊙" not in body.joined else [body]
+        chosen = [each for each in factors if each.kind == "choose" and bare(each.parts[1]).text == index]
+        if len(chosen) != 1 or index in chosen[0].parts[0].names or not self.same(self.form(chosen[0].parts[0]), high):
+            return None
+        factors.remove(chosen[0])
+        one = Node("number", text="1")
+        inside, place = self._inside(index, Node("product", (one, *factors), joined=("",) * len(factors)))
+        sides = [self._geometric(poly, place) if len(poly) == 1 else None for poly in (inside.top, inside.bottom)]
+        above, below = sides
+        if above is None or below is None or self.uses(above[1], place) or self.uses(below[1], place):
+            return None
+        base = self.add(self.constant(1), self.over(above[0], below[0]))
+        return None if base.top == 0 else self.times(self.ratio(above[1], below[1]), self.power(base, high))
 
     def _multiplied(self, inside: Ratio, place: int, low: Ratio, high: Ratio) -> Ratio:
         """A product over an index: a product of exponentials is the exponential of a sum."""

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,23 @@ from likewise.grading.balls import Point, Undefined, Unknown, divide, power, sur
 from likewise.grading.matrices import is_identity
 from likewise.grading.parsing import bare
 from likewise.reading.expressions import HEADS, Node
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A multiple of the identity matrix, of the size that fits beside it."""
+
+    factor: Any
+
+    def __neg__(self) -> "Scaled":
+        return Scaled(-self.factor)
+
+    def __mul__(self, other: Any) -> Any:
+        return Scaled(self.factor * other.factor) if isinstance(other, Scaled) else other * self.factor
+
+    def of_size(self, size: int) -> Any:
+        """The matrix."""
+        return _exact(np.eye(size, dtype=int)) * self.factor
 
 
 class MatrixPoint(Point):
@@ -27,12 +45,13 @@ class MatrixPoint(Point):
         if node.kind == "name" and node.text in self.arrays:
             return self.arrays[node.text]
         if is_identity(node):
-            return _exact(np.eye(self.size, dtype=int))
+            return Scaled(fmpq(1))
         if node.kind == "transpose":
-            return np.transpose(_array(self.value(node.parts[0])))
-        if node.kind == "norm":
+            inner = self.value(node.parts[0])
+            return inner if isinstance(inner, Scaled) else np.transpose(_array(inner))
+        if node.kind == "norm" or (node.kind == "call" and node.text == "norm_F"):
             inner = _array(self.value(node.parts[0]))
-            if 1 not in inner.shape:
+            if node.kind == "norm" and 1 not in inner.shape:
                 raise Undefined("the norm of a matrix")
             return power(sum((each * each for each in inner.flat), fmpq(0)), fmpq(1, 2))
         return super().value(node)
@@ -45,19 +64,39 @@ class MatrixPoint(Point):
             for each in map(bare, node.parts)
         ]
         array = self.arrays[node.text]
-        if not self.summing or not all(0 <= place < self.size for place in places):
+        places = places if len(places) > 1 or array.shape[1] > 1 else [*places, 0]
+        if not self.summing or len(places) != 2:
             raise Undefined("an entry of a vector or matrix")
-        if array.shape not in ((self.size, 1), (self.size, self.size)) or len(places) != (
-            1 if array.shape[1] == 1 else 2
-        ):
+        if not all(0 <= place < size for place, size in zip(places, array.shape, strict=True)):
             raise Undefined("an entry of a vector or matrix")
-        return array[places[0], places[1] if len(places) > 1 else 0]
+        return array[places[0], places[1]]
+
+    def _extent(self, index: str, body: Node) -> int:
+        """How many values an index without bounds has: as many as the arrays have rows or columns there."""
+        sizes = {
+            self.arrays[part.text].shape[place]
+            for part in body.walk()
+            if part.kind == "index" and part.text in self.arrays
+            for place, each in enumerate(map(bare, part.parts[:2]))
+            if each.text == index
+        }
+        if len(sizes) > 1:
+            raise Undefined("an index of different sizes")
+        return sizes.pop() if sizes else self.size
+
+    def _sum(self, node: Node) -> Any:
+        self.summing += 1
+        try:
+            return super()._sum(node)
+        finally:
+            self.summing -= 1
 
     def _sum_over(self, node: Node) -> Any:
         self.summing += 1
         try:
             index, body = node.parts
-            terms = [self.value(put(body, index.text, step)) for step in range(1, self.size + 1)]
+            steps = range(1, self._extent(index.text, body) + 1)
+            terms = [self.value(put(body, index.text, step)) for step in steps]
         finally:
             self.summing -= 1
         found = terms[0]
@@ -67,6 +106,9 @@ class MatrixPoint(Point):
 
     def _add(self, node: Node) -> Any:
         one, other = map(self.value, node.parts)
+        if isinstance(one, Scaled) and isinstance(other, Scaled):
+            return Scaled(one.factor + other.factor if node.kind == "+" else one.factor - other.factor)
+        one, other = _fitted(one, other), _fitted(other, one)
         if isinstance(one, np.ndarray) != isinstance(other, np.ndarray) or np.shape(one) != np.shape(other):
             raise Undefined("a sum of different shapes")
         return one + other if node.kind == "+" else one - other
@@ -78,6 +120,8 @@ class MatrixPoint(Point):
         return found
 
     def _times(self, one: Any, sign: str, other: Any) -> Any:
+        if isinstance(one, Scaled) or isinstance(other, Scaled):
+            return one * other if isinstance(one, Scaled) else other * one
         if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
             return one * other
         if sign == "⊙":
@@ -93,12 +137,14 @@ class MatrixPoint(Point):
 
     def _divide(self, node: Node) -> Any:
         one, other = map(self.value, node.parts)
-        if isinstance(other, np.ndarray):
+        if isinstance(other, np.ndarray | Scaled):
             raise Undefined("a division by a matrix")
         return one * divide(fmpq(1), other)
 
     def _power(self, node: Node) -> Any:
         base = self.value(node.parts[0])
+        if isinstance(base, Scaled):
+            return Scaled(power(base.factor, self.value(node.parts[1])))
         if not isinstance(base, np.ndarray):
             exponent = self.value(node.parts[1])
             if isinstance(exponent, np.ndarray):
@@ -118,6 +164,8 @@ class MatrixPoint(Point):
     def _call(self, node: Node) -> Any:
         if len(node.parts) == 1 and node.text in ("tr", "det", "softmax"):
             inner = self.value(node.parts[0])
+            if isinstance(inner, Scaled):
+                raise Undefined("an identity matrix of no known size")
             if isinstance(inner, np.ndarray):
                 return self._of_array(node.text, inner)
         elif len(node.parts) == 1 and node.text in HEADS:
@@ -151,6 +199,15 @@ def _array(value: Any) -> Any:
     return value
 
 
+def _fitted(one: Any, other: Any) -> Any:
+    """A multiple of the identity as a matrix of the size of the other."""
+    if not isinstance(one, Scaled):
+        return one
+    if not isinstance(other, np.ndarray) or other.shape[0] != other.shape[1]:
+        raise Undefined("an identity matrix beside what is not square")
+    return one.of_size(other.shape[0])
+
+
 def _exact(values: Any) -> Any:
     return np.array([[fmpq(int(each)) for each in row] for row in values], dtype=object)
 
@@ -161,8 +218,8 @@ def _array_of(matrix: Any) -> Any:
 
 def random_arrays(
     types: Mapping[str, str], shapes: Mapping[str, tuple[str, ...]], seed: str, size: int
-) -> dict[str, Any]:
-    """Integer vectors and matrices; sizes that are named in `shapes` are the same wherever the name is the same."""
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Integer vectors and matrices, and named sizes: those of `shapes` are the same wherever the name is the same."""
     chance = random.Random(seed)
     sizes: dict[str, int] = {}
 
@@ -179,12 +236,14 @@ def random_arrays(
         rows = length(shape[0]) if shape[0] else size
         columns = 1 if kind == "vector" else (length(shape[1]) if shape[1] else size)
         found[name] = _exact([[chance.randint(-4, 5) for _ in range(columns)] for _ in range(rows)])
-    return found
+    return found, sizes
 
 
 def arrays_differ(one: Any, other: Any) -> bool:
     """Whether two values surely differ: in shape or in an entry."""
-    one, other = _array(one), _array(other)
+    if isinstance(one, Scaled) and isinstance(other, Scaled):
+        return surely_differ(one.factor, other.factor)
+    one, other = _array(_fitted(one, other)), _array(_fitted(other, one))
     if one.shape != other.shape:
         return True
     return any(surely_differ(left, right) for left, right in zip(one.flat, other.flat, strict=True))

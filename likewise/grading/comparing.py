@@ -11,7 +11,7 @@ from likewise.grading.equations import compare_equations, compare_inequalities
 from likewise.grading.families import compare_families, family, if_integers, integer_name
 from likewise.grading.given import name_of, substituted
 from likewise.grading.numbers import CONSTANTS, ORDERED, free_names
-from likewise.grading.orders import compare_orders
+from likewise.grading.orders import compare_orders, joined_orders
 from likewise.grading.outcomes import EQUAL, Outcome, World, all_of, depends, different, undecided
 from likewise.grading.parsing import LAWS, bare, sizes_of
 from likewise.grading.quantities import compare_quantities
@@ -36,7 +36,7 @@ def compared(one: Node, other: Node, world: World) -> Outcome:
 
 def simplified(node: Node, world: World) -> Node:
     """A statement as the value that it gives: x = 5 is 5, x in S is S, a list is a set, a sign ± is two values."""
-    node = bare(node)
+    node = joined_orders(bare(node))
     match node.kind:
         case "chain":
             return _chained(node, world)
@@ -150,7 +150,10 @@ def _equated(node: Node, world: World) -> Node:
     name, parameters = left.text, [bare(part).text for part in left.parts] if left.kind == "call" else []
     if _measured(left) and (len(sides) != 2 or free_names(sides[1]) - CONSTANTS):
         head = ""  # AB = C may be an equation between matrices
-    if head and name not in {each for part in sides[1:] for each in _all_names(part)}:
+    indexed = {part.text for side in sides[1:] for part in side.walk() if part.kind in ("index", "call")}
+    if head and name not in (
+        indexed if left.kind == "index" else {each for part in sides[1:] for each in _all_names(part)}
+    ):
         sides = sides[1:]
         world.notes.append(f"the value of {head} was taken")
     elif len(sides) == 2 and any(_all_names(side) - CONSTANTS for side in sides):

@@ -82,6 +82,8 @@ def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str]
         again = compare_matrices(left, right, types, world) if types else compare_numbers(left, right, world)
         if again.verdict == "equal":
             return depends(f"if {said}")
+    if types and (said := _sized(one, other, types, world)):
+        return depends(said)
     if types:
         return depends(TURNED) if _turned(one, other, types, world) else outcome
     names = free_names(one) | free_names(other)
@@ -112,6 +114,20 @@ def _conditioned(one: Node, other: Node, outcome: Outcome, types: dict[str, str]
         if compare_numbers(*again, world).verdict == "equal":
             return depends(f"if {said}")
     return outcome
+
+
+def _sized(one: Node, other: Node, types: dict[str, str], world: World) -> str:
+    """The condition that a name is the number of rows of the matrices: det(cA) = c^n det(A)."""
+    if not any(part.text == "det" for tree in (one, other) for part in tree.walk()):
+        return ""
+    matrices = sorted(name for name, kind in types.items() if kind == "matrix")
+    if set(matrices) & set(world.given.shapes):
+        return ""
+    for name in sorted((free_names(one) | free_names(other)) - set(types)):
+        given = replace(world.given, shapes={**world.given.shapes, **dict.fromkeys(matrices, (name, name))})
+        if compare_matrices(one, other, types, replace(world, given=given)).verdict == "equal":
+            return f"if {' and '.join(matrices)} {'are' if len(matrices) > 1 else 'is'} {name} by {name}"
+    return ""
 
 
 def _rooted(one: Node, other: Node) -> bool:

@@ -13,11 +13,19 @@ ROWS = 6
 def has_array(node: Node) -> bool:
     """Whether the value is an array with written entries: a vector, a matrix, or arithmetic of these."""
     node = bare(node)
-    if node.kind in ARRAYS:
+    if node.kind in ARRAYS or diagonal_of(node):
         return True
     if node.kind == "product":
         return any(map(has_array, node.parts))
     return node.kind in ("+", "-", "neg", "/", "transpose") and has_array(node.parts[0])
+
+
+def diagonal_of(node: Node) -> tuple[Node, ...]:
+    """The entries of diag(a, b), or nothing."""
+    if node.kind != "call" or node.text != "diag":
+        return ()
+    inner = bare(node.parts[0])
+    return inner.parts if len(node.parts) == 1 and inner.kind == "vector" else node.parts if len(node.parts) > 1 else ()
 
 
 def rows_of(node: Node) -> list[list[Node]]:
@@ -27,6 +35,9 @@ def rows_of(node: Node) -> list[list[Node]]:
         return [list(row.parts) for row in node.parts]
     if node.kind == "vector":
         return [[part] for part in node.parts]
+    if entries := diagonal_of(node):
+        zero = number("0")
+        return [[entry if row == place else zero for row in range(len(entries))] for place, entry in enumerate(entries)]
     if not has_array(node):
         raise Unclear("a vector or matrix and something else")
     inner = bare(node.parts[0])

@@ -42,9 +42,11 @@ AFTER_BOX = re.compile(
     r"\d|\s*(?:[-+](?!\s+[A-Za-z]{2})|\*(?!\*)|/|\^|·|×|÷|!\s*(?:\$|\\[)\]])|\\(?:cdot|times|div|pm|mp|[dt]?frac|sqrt|pi)(?![A-Za-z]))\s*\S|\s*\^"
 )
 WITH_BOX = re.compile(r"\s*(?:\^\s*\{?\s*(?:\\circ|°)\s*\}?|°|\\?%)")
+BOLD = re.compile(r"(?<![\w)\]}*])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w(*])")  # Markdown; n**2 is a power
 LEAD = re.compile(
     r"(?:(?:so|thus|hence|therefore|then|finally|clearly|now|and|(?:which|this|that)\s+(?:gives|is|means)|gives|giving"
-    r"|we\s+(?:get|have|find|obtain|conclude|see|know|arrive\s+at)|it\s+follows|it\s+is|it's)(?:\s+that)?[,:\s]\s*)+",
+    r"|we\s+(?:get|have|find|obtain|conclude|see|know|arrive\s+at)|it\s+follows|it\s+is|it's|(?:differentiat|integrat|simplify|expand|factor|substitut|solv|combin|collect|rearrang|evaluat)ing"
+    r"(?=,|\s+(?:this|we|gives|yields))|yields?)(?:\s+that)?[,:\s]\s*)+",
     re.I,
 )
 KINDS = (
@@ -63,13 +65,15 @@ TAG = re.compile(r"<answer>((?:(?!</?answer>).)*)</answer>", re.S | re.I)
 BRACE = re.compile(r"\\.|[{}]", re.S)  # a brace after a backslash is a sign
 THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.S | re.I)  # what comes before is reasoning
 CONNECTED = re.compile(r"[\s,;.*]*(?:(?:and|or)\b[\s,;.*]*)*")
-LABEL = re.compile(r"[A-Z][A-Za-z' -]{0,60}:?\s*")
+LABEL = re.compile(r"[A-Z][A-Za-z' -]{0,60}[:=]?\s*")
 DEFINED = re.compile(r"[\s,;(]*\b(?:where|with)\s+\$?\s*([A-Za-z](?:_\w)?)\s*=\s*([^$=;]+?)\s*\$?\)?\s*\.?$")
 DESCRIBED = re.compile(
     r"[\s,;(]*\b(?:where|with)\s+(?:\$[^$=<>]*\$|[A-Za-z])\s+(?:is|are|denotes?|stands?\s+for|being)"
     r"\s+[a-z][a-z' ,-]*\)?\.?$"
 )
 ORDER = re.compile(r"(?:\\mathcal\s*\{?\s*O\s*\}?|\\(?:Theta|Omega)|O)\s*(?:\\left\s*)?\(")
+TYPED_ORDER = re.compile(r"(?<![A-Za-z\\])(O\((?:[^()]|\([^()]*\))*\))")
+UNDER = re.compile(r"\b(?:only|if|when|unless|except|instead)\b", re.I)
 PREDICATE = re.compile(
     r"((?:the|its|our|their)\s[^.;:=]{1,120}?)\s(?:is|are|equals)\s+(?:equal\s+to\s+|exactly\s+|simply\s+)?"
     r"(\$[^$]+\$|-?\d[\d,./]*(?:\s*(?:\\?%|[A-Za-z]+))?)\s*\.?",
@@ -79,6 +83,28 @@ NO_SUBJECT = re.compile(  # of these the value is not the answer
     r"\d|\b(?:first|second|third|one|another|other|guess|candidate|option|possible|example|square|cube|root|half|twice|double"
     r"|upper|lower|bound|negative|opposite|inverse|reciprocal|if|assum\w+|suppos\w+|times|plus|minus|per|percent|log\w*|naive"
     r"|previous|original|initial|old|remaining|step|before|after|without|only|least|most)\b",
+    re.I,
+)
+CHANGED = re.compile(  # the value of what stands after these is another number
+    r"\b(?:half|twice|thrice|double|triple|guess|candidate|another|other|times|plus|minus|bound)\b"
+    r"|\b(?:squared?|cubed?|root|reciprocal|inverse|negative|opposite|complement)\s+of\s+(?:the|our|this|that)\s+"
+    r"(?:answer|number|result|value|solution|total|sum)\b",
+    re.I,
+)
+STATED = re.compile(  # there are 12 entries, we need 3 chunks, it takes 2.5 hours
+    r"(?:(?:in\s+total|altogether|overall)\b,?\s*)?(?:there\s+(?:is|are|will\s+be)"
+    r"|(?:it|this|that)\s+(?:takes|needs|requires|costs|uses|has|weighs)|(?:he|she)\s+(?:pays|gets|has|earns|needs|spends|receives)"
+    r"|(?:we|you|they)\s+(?:pay|get|have|earn|need|spend|receive|use))\s+(?:exactly\s+|a\s+total\s+of\s+)?"
+    r"(\$[^$]+\$(?!\d)|(?:\\?\$)?-?\d[\d,./]*)((?:\s+[a-z]+(?:/[a-z]+)?){0,3})(?:\s+in\s+total|\s+altogether)?\s*[.!]?",
+    re.I,
+)
+NOT_COUNTED = re.compile(
+    r"\b(?:"
+    r"more|less|fewer|than|to|be|or|and|not|as|of|times|dozen|hundred|thousand|for|million|billion|percent"
+    r"|away|short|left|before|after|per|each|every|in|at|on|from|if|when|only|plus|minus|is|are|that|which"
+    r"|with|by|the|a|an|but|too|extra|late|early|ago|off|over|under|out|half|squared|cubed|other|additional"
+    r"|further"
+    r")\b",
     re.I,
 )
 HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*%[^\n]*$", re.S | re.M)
@@ -122,7 +148,7 @@ def final_answer(text: str) -> Final:
     'x + 1'
     """
     text = _without_phantoms(HIDDEN.sub(" ", text[-LONGEST:])).strip()
-    text = THOUGHT.sub("", text).strip()
+    text = BOLD.sub(r"\1", THOUGHT.sub("", text)).strip()
     if not text:
         raise Unread("an empty answer")
     if re.match(r"<think(?:ing)?>", text, re.I):
@@ -157,6 +183,8 @@ def final_answer(text: str) -> Final:
     sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])|\n\s*\n", text[: last.start()])[-1]
     if DENIED.search(sentence) or DENIED.search(text[last.end() : last.end() + 80]):
         raise Unread("the last formula stands in a sentence that denies or limits it")
+    if (of := re.search(r"((?:\w+\s+){1,8})(?:is|are|equals|=)\s*$", sentence)) and CHANGED.search(of[1]):
+        raise Unread("the last formula is the value of something else")
     if LIMITED.search(text[max(last.start() - 40, 0) : last.start()]):
         raise Unread("the words before the last formula limit it")
     alone = not re.search(r"\w", text[last.end() :]) and not FORMULA.search(sentence)
@@ -190,7 +218,8 @@ def _short(text: str) -> Final | None:
         and re.fullmatch(r"[\s.]*", text[formulas[0].end() :])
     ):
         before = text[: formulas[0].start()]
-        if before.rstrip().endswith(":") and not DENIED.search(before) and not LIMITED.search(before.rstrip(" :")):
+        denied = DENIED.search(before) or CHANGED.search(before) or LIMITED.search(before.rstrip(" :="))
+        if before.rstrip().endswith((":", "=")) and not denied:
             return Final(_content(formulas[0]), "the formula after the label")
     if formulas and (clause := DESCRIBED.search(text, formulas[0].end())) and not DENIED.search(clause[0]):
         inner = text[: clause.start()]
@@ -204,15 +233,34 @@ def _short(text: str) -> Final | None:
         between = text[: orders[0].start()]
         if not DENIED.search(text) and not LIMITED.search(between):
             return Final(_content(orders[0]), "the only order", sure=False)
+    if found := _stated(text):
+        return found
+    if not formulas:  # an order as typed: attention has O(N) memory
+        formulas = list(TYPED_ORDER.finditer(text))
+        outside = TYPED_ORDER.sub(" ", text)
     order = (
         len(formulas) == 1 and ORDER.match(_content(formulas[0])) and re.fullmatch(r"[A-Za-z\s,.:-]+", outside.strip())
     )
-    if order and not DENIED.search(text) and not LIMITED.search(text[: formulas[0].start()]):
+    limited = order and (LIMITED.search(text[: formulas[0].start()]) or UNDER.search(text, formulas[0].end()))
+    if order and not DENIED.search(text) and not limited:
         return Final(_content(formulas[0]), "the only formula")
     if clause := DEFINED.search(text):
         found = final_answer(text[: clause.start()])
         return replace(found, where=(clause[1], clause[2]))
     return _predicate(text)
+
+
+def _stated(text: str) -> Final | None:
+    """The number or formula of a sentence such as "there are 12 entries", with its unit or what it counts."""
+    lead = LEAD.match(text)
+    found = STATED.fullmatch(text, lead.end() if lead else 0)
+    words = found[2].split() if found else []
+    if not found or NOT_COUNTED.search(found[2]) or DENIED.search(text):
+        return None
+    value = found[1].strip("$").strip() if found[1].endswith("$") else found[1]
+    if not words:
+        return Final(value, "the value of the sentence")
+    return Final(rf"{value} \text{{ {' '.join(words)}}}", "the value of the sentence")
 
 
 def _predicate(text: str) -> Final | None:

@@ -11,10 +11,11 @@ from likewise.checks import require, require_number
 from likewise.grading.comparing import compared
 from likewise.grading.conditions import rows_as_columns
 from likewise.grading.final import DENIED, Final, final_answer
-from likewise.grading.given import conventions_of, given_of, renamed
+from likewise.grading.given import conventions_of, given_of, name_of, renamed
 from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different, undecided
 from likewise.grading.parsing import VOWELS, readings
 from likewise.grading.showing import shown
+from likewise.grading.sizes import replaced
 from likewise.grading.spelling import cleaned, spelled_number
 from likewise.grading.units import unit_of
 from likewise.reading.expressions import Node
@@ -29,7 +30,8 @@ CHOICE = re.compile(
     r"\s*(?:\\text\s*\{)?\s*(?:option|choice|answer)?\s*[(\[]?([A-J])[)\]]?\s*\}?\s*(?:[.:)]\s*(.*)|\s+is\s+(?:the\s+)?(?:correct|right|true)(?:\s+\w+)?\.?)?",
     re.I | re.S,
 )
-UNITED = re.compile(r"\$?(-?\d[\d.,]*(?:\s*\\(?:times|cdot)\s*10\^\{?-?\d+\}?)?)\s*([A-Za-z][A-Za-z0-9 /*^]*)\$?")
+WITH_TEXT = re.compile(r"\s*(?:\\text\s*\{\s*)?(?:\(([A-J])\)|([A-J])[.:)])\s*\}?\s+(\S.*)", re.S)  # (B) 42
+UNITED = re.compile(r"\$?(-?\d[\d.,]*(?:\s*\\(?:times|cdot)\s*10\^\{?-?\d+\}?)?)\s*([A-Za-z][A-Za-z0-9 /*^-]*)\$?")
 DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 SPOKEN = {
     "yes", "no", "true", "false", "odd", "even", "none", "all", "never", "always", "both", "neither", "row", "column",
@@ -229,6 +231,10 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
         return EQUAL if not _contradicts(one, world) else undecided("it states an equality that does not hold")
     if (chosen := _choices(one, other, world)) is not None:
         return chosen
+    for text, rest in ((one, other), (other, one)):
+        if (choice := WITH_TEXT.fullmatch(text)) and not re.search(rf"(?<![A-Za-z\\]){choice[1] or choice[2]}\b", rest):
+            world.notes.append(f"the text of choice {choice[1] or choice[2]} was compared")
+            return _pair(choice[3], rest, world, read)
     einsums = [found for text in (one, other) if (found := _einsum(text)) is not None]
     if len(einsums) == 2:
         return _einsums(einsums[0], einsums[1])
@@ -255,6 +261,7 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
         united = _united(texts[place])
         if united is not None and any(tree.kind == "unit" for tree in trees[1 - place]):
             trees[place] = [united]
+    trees = _same_indices(trees)
     if any(_indexed_by_i(tree) for each in trees for tree in each):  # then i is no imaginary unit
         trees = [[renamed(tree, {"i": "i_"}) for tree in each] for each in trees]
     sides = [_stated(text) or world.conventions.vectors for text in (one, other)]
@@ -424,6 +431,19 @@ def _convention(text: str) -> str:
 def _stated(text: str) -> str:
     found = re.search(r"\b(row|column)[- ]vectors?\b", text)
     return f"{found[1]}s" if found else ""
+
+
+def _same_indices(trees: list[list[Node]]) -> list[list[Node]]:
+    r"""The trees with C_{in} as the name C_in where the other side writes C_{\text{in}}."""
+    names = {part.text for each in trees for tree in each for part in tree.walk() if part.kind == "name"}
+    values = {
+        part: Node("name", text=spelled)
+        for each in trees
+        for tree in each
+        for part in tree.walk()
+        if part.kind == "index" and (spelled := f"{part.text}_{''.join(map(name_of, part.parts))}") in names
+    }
+    return [[replaced(tree, values) for tree in each] for each in trees] if values else trees
 
 
 def _indexed_by_i(tree: Node) -> bool:

@@ -17,6 +17,7 @@ from likewise.reading.expressions import Node
 Letter = tuple[str, str, bool, bool]  # kind (vector, matrix), name, transposed, inverse
 Word = tuple[Letter, ...]
 WORDS = 300
+MULTIPLICATIONS, REWRITINGS = 5, 60  # of a difference with inverses of sums
 LETTER = r"(?:[a-df-hj-z]|mu|theta|beta|phi)(?:_\w+)?"  # names of vectors: not e and i, which are numbers
 
 
@@ -31,18 +32,74 @@ class Words:
 class MatrixForms:
     """The forms of one comparison, over the atoms of its numbers."""
 
-    def __init__(self, forms: Forms, types: Mapping[str, str]) -> None:
+    def __init__(
+        self, forms: Forms, types: Mapping[str, str], shapes: Mapping[str, tuple[str, ...]] | None = None
+    ) -> None:
         self.forms, self.types = forms, types  # name -> vector or matrix
+        self.shapes = shapes or {}
+        self.inverted: dict[str, Words] = {}  # letter -> the sum whose inverse it is
 
     def same(self, one: Words, other: Words) -> bool:
-        """Whether two forms are equal."""
+        """Whether two forms are equal: their difference is 0, also times sums whose inverses begin or end its words."""
         if one.kind != other.kind:
             return False
-        zero = self.forms.constant(0)
-        return all(
-            self.forms.same(one.terms.get(word, zero), other.terms.get(word, zero))
-            for word in {*one.terms, *other.terms}
-        )
+        gap = self.reduced(self.add(one, self.scaled(other, self.forms.constant(-1))))
+        sums = [one, other, *self.inverted.values()]
+        invertible = {letter[1] for each in sums for word in each.terms for letter in word if letter[3]}
+        for _ in range(MULTIPLICATIONS):
+            if not gap.terms:
+                return True
+            begin = [word[0] for word in gap.terms if word and word[0][1] in invertible and not word[0][3]]
+            if begin and gap.kind in "mc":
+                kind, name, turned, _ = min(begin)
+                gap = self.reduced(self.times(Words("m", {((kind, name, turned, True),): self.forms.constant(1)}), gap))
+                continue
+            left = [word[0][1] for word in gap.terms if word and word[0][1] in self.inverted and not word[0][3]]
+            right = [word[-1][1] for word in gap.terms if word and word[-1][1] in self.inverted and not word[-1][3]]
+            if left and gap.kind in "mc":
+                gap = self.reduced(self.times(self.inverted[min(left)], gap))
+            elif right and gap.kind in "mr":
+                gap = self.reduced(self.times(gap, self.inverted[min(right)]))
+            else:
+                return False
+        return not gap.terms
+
+    def reduced(self, value: Words) -> Words:
+        """The form with S^-1 next to the leading word L of S = L + R put away: L S^-1 = 1 - R S^-1."""
+        for _ in range(REWRITINGS):
+            due = next((found for word in value.terms if (found := self._beside_its_inverse(word)) is not None), None)
+            if due is None:
+                return value
+            word, replaced = due
+            terms = {**value.terms}
+            factor = terms.pop(word)
+            for each, number in replaced:
+                each, closed = self.contracted(_cancelled(each))
+                number = self.forms.times(self.forms.times(factor, number), closed)
+                terms[each] = self.forms.add(terms[each], number) if each in terms else number
+            value = self._made(value.kind, terms)
+        raise Unclear("an inverse of a sum")
+
+    def _beside_its_inverse(self, word: Word) -> tuple[Word, list[tuple[Word, Ratio]]] | None:
+        for place, (_, name, _, inverse) in enumerate(word):
+            if inverse or name not in self.inverted:
+                continue
+            terms = self.inverted[name].terms
+            lead = _leading(terms)
+            if not lead:
+                continue
+            for start, end in ((place - len(lead), place), (place + 1, place + 1 + len(lead))):
+                if start >= 0 and word[start:end] == lead:
+                    low, high = min(start, place), max(end, place + 1)
+                    over = self.forms.over(self.forms.constant(1), terms[lead])
+                    found = [(word[:low] + word[high:], over)]
+                    for rest, factor in terms.items():
+                        if rest != lead:
+                            inner = (*rest, word[place]) if start < place else (word[place], *rest)
+                            number = self.forms.negative(self.forms.times(factor, over))
+                            found.append((word[:low] + inner + word[high:], number))
+                    return word, found
+        return None
 
     def form(self, node: Node) -> Words:
         """The form of a tree."""
@@ -88,7 +145,7 @@ class MatrixForms:
                 return self.scalar(self.forms.root(self.number(squared), Fraction(1, 2)))
             case "call":
                 return self.called(node)
-            case "sum_over":
+            case "sum_over" | "sum":
                 return self.summed(node)
         raise Unclear(f"{node.kind} of vectors or matrices")
 
@@ -102,28 +159,58 @@ class MatrixForms:
         )
 
     def summed(self, node: Node) -> Words:
-        """A sum over i of x_i y_i: the product x'y."""
-        index, body = node.parts[0].text, bare(node.parts[1])
-        factors = []
-        for part in map(bare, body.parts if body.kind == "product" else (body,)):
+        """A sum over indices of products of entries: x_i A_ij y_j is x' A y, A_ij B_ij the trace of A B'."""
+        ends: dict[str, Node | None] = {}
+        body = node
+        while body.kind in ("sum", "sum_over"):
+            index, *bounds, inner = body.parts
+            if index.text in ends or (bounds and bare(bounds[0]).text != "1"):
+                raise Unclear("a sum of entries")
+            ends[index.text] = bare(bounds[1]) if bounds else None
+            body = bare(inner)
+        entries: list[tuple[str, list[str]]] = []
+        found = self.forms.constant(1)
+        for part in map(bare, body.parts if body.kind == "product" and "⊙" not in body.joined else (body,)):
             square = part.kind == "^" and bare(part.parts[1]).text == "2"
-            factors += [bare(part.parts[0])] * 2 if square else [part]
-        entries = [
-            Node("name", text=part.text)
-            for part in factors
-            if part.kind == "index" and len(part.parts) == 1 and bare(part.parts[0]).text == index
-        ]
-        rest = [part for part in factors if index not in part.names]
-        if (
-            len(entries) != 2
-            or len(rest) + 2 != len(factors)
-            or any(self.types.get(x.text) != "vector" for x in entries)
+            entry = bare(part.parts[0]) if square else part
+            if not entry.names & {*ends}:
+                found = self.forms.times(found, self.number(self.form(part)))
+            elif entry.kind == "index" and entry.text in self.types:
+                entries += [(entry.text, [bare(each).text for each in entry.parts])] * (1 + square)
+            else:
+                raise Unclear("a sum of entries")
+        used = [each for _, places in entries for each in places]
+        ranks = {"vector": 1, "matrix": 2}
+        if any(ranks[self.types[name]] != len(places) for name, places in entries) or sorted(used) != sorted(
+            [*ends] * 2
         ):
             raise Unclear("a sum of entries")
-        found = self.times(self.transposed(self.form(entries[0])), self.form(entries[1]))
-        for part in rest:
-            found = self.times(self.form(part), found)
-        return found
+        for name, places in entries:
+            for each, size in itertools.zip_longest(places, self.shapes.get(name, ())):
+                end = ends.get(each)
+                if end is not None and end.text != size:
+                    raise Unclear("a sum that may leave entries out")
+        while entries:
+            found = self.forms.times(found, self._chain(entries))
+        return self.scalar(found)
+
+    def _chain(self, entries: list[tuple[str, list[str]]]) -> Ratio:
+        """The number x' A ... y, or the trace of A B ..., of entries with an index in common; they are taken out."""
+        first = next((each for each in entries if len(each[1]) == 1), entries[0])
+        entries.remove(first)
+        value = self.form(Node("name", text=first[0]))
+        end, at = (None, first[1][0]) if len(first[1]) == 1 else (first[1][0], first[1][1])
+        value = self.transposed(value) if end is None else value
+        while at != end:
+            name, places = next(each for each in entries if at in each[1])
+            entries.remove((name, places))
+            matrix = self.form(Node("name", text=name))
+            if len(places) == 1:
+                return self.number(self.times(value, matrix))
+            turned = places[0] != at
+            value = self.times(value, self.transposed(matrix) if turned else matrix)
+            at = places[0] if turned else places[1]
+        return self._trace(value)
 
     def scalar(self, value: Ratio) -> Words:
         """A number as a form."""
@@ -190,12 +277,30 @@ class MatrixForms:
 
     def closed(self, word: Word) -> Ratio:
         """row ... column as a number; its transpose is the same number."""
-        return self.forms.opaque("word", repr(min(word, _turned(word))))
+        return self.forms.opaque("word", repr(min(word, self._turned_word(word))))
+
+    def _turned_word(self, word: Word) -> Word:
+        """The transpose of a word; symmetric sums have symmetric inverses."""
+        ((turned, factor),) = self.transposed(Words("m", {word: self.forms.constant(1)})).terms.items()
+        return turned if rational(factor) == 1 else _turned(word)
 
     def transposed(self, value: Words) -> Words:
-        """The transpose."""
+        """The transpose; of the inverse of a sum the inverse of the transposed sum."""
         kind = {"c": "r", "r": "c"}.get(value.kind, value.kind)
-        return Words(kind, {_turned(word): each for word, each in value.terms.items()})
+        terms: dict[Word, Ratio] = {}
+        for word, factor in value.terms.items():
+            letters: list[Letter] = []
+            for letter in _turned(word):
+                if letter[1] in self.inverted and not letter[3]:
+                    base = self.inverted[letter[1]]
+                    (((turned,), number),) = self.inverse(self.transposed(base)).terms.items()
+                    letters.append(turned)
+                    factor = self.forms.times(factor, number)
+                else:
+                    letters.append(letter)
+            word = tuple(letters)
+            terms[word] = self.forms.add(terms[word], factor) if word in terms else factor
+        return self._made(kind, terms)
 
     def powered(self, base: Words, exponent: Ratio) -> Words:
         """An integer power."""
@@ -218,7 +323,14 @@ class MatrixForms:
                 raise Unclear("the inverse of an outer product")
             turned = tuple((kind, name, flip, not inverse) for kind, name, flip, inverse in reversed(word))
             return Words("m", {turned: self.forms.over(self.forms.constant(1), factor)})
-        return self.letter("inverse", value)
+        lead = _leading(value.terms)
+        scale = rational(value.terms[lead]) if lead else None
+        over = self.forms.constant(1 / scale if scale else 1)
+        value = self.scaled(value, over)
+        found = self.letter("inverse", value)
+        (((_, name, _, _),),) = found.terms
+        self.inverted[name] = value
+        return self.scaled(found, over)
 
     def letter(self, name: str, value: Words, kind: str = "matrix") -> Words:
         """A function of which nothing is known, as a letter."""
@@ -238,6 +350,11 @@ class MatrixForms:
             if node.text in SINGLE:
                 return self.scalar(SINGLE[node.text](self.forms, value))
             return self.scalar(self.forms.opaque("call", node.text, (value,)))
+        if node.text == "norm_F":
+            square = self._trace(self.times(self.transposed(inner), inner)) if inner.kind == "m" else None
+            if square is None:
+                return self.form(Node("norm", node.parts))
+            return self.scalar(self.forms.root(square, Fraction(1, 2)))
         if node.text in ("tr", "det") and inner.kind == "m":
             return self.scalar(self._trace(inner) if node.text == "tr" else self._determinant(inner))
         if node.text == "softmax" or node.text in ("f", "g", "h", "phi", "psi", "relu"):
@@ -257,7 +374,7 @@ class MatrixForms:
                     raise Unclear("a trace")
             else:
                 turns = [word[place:] + word[:place] for place in range(len(word))] or [()]
-                turns += [_turned(each) for each in turns]
+                turns += [self._turned_word(each) for each in turns]
                 number = self.forms.opaque("trace", repr(min(turns)))
             found = self.forms.add(found, self.forms.times(factor, number))
         return found
@@ -266,13 +383,29 @@ class MatrixForms:
         if len(value.terms) != 1:
             return self.forms.opaque("det", next(iter(self.letter("det", value).terms))[0][1])
         ((word, factor),) = value.terms.items()
-        if rational(factor) != 1 or any(kind == "vector" for kind, *_ in word):
-            raise Unclear("the determinant of a multiple")
         found = self.forms.constant(1)
+        if rational(factor) != 1:
+            found = self.forms.power(factor, self._rows(word))
+        if any(kind == "vector" for kind, *_ in word):
+            raise Unclear("the determinant of an outer product")
         for _, name, _, inverse in word:
             atom = self.forms.opaque("det", name)
             found = self.forms.over(found, atom) if inverse else self.forms.times(found, atom)
         return found
+
+    def _rows(self, word: Word) -> Ratio:
+        """The number of rows of a square product, where a shape is given."""
+        for _, name, *_ in word:
+            shape = self.shapes.get(name, ())
+            if len(shape) == 2 and shape[0] == shape[1]:
+                return self.forms.form(Node("number" if shape[0].isdigit() else "name", text=shape[0]))
+        raise Unclear("the determinant of a multiple")
+
+
+def _leading(terms: Mapping[Word, Ratio]) -> Word:
+    """The longest word without vectors, of these the first; nothing if it is no word."""
+    words = [word for word in terms if all(kind == "matrix" for kind, *_ in word)]
+    return min(words, key=lambda word: (-len(word), word), default=())
 
 
 def is_identity(node: Node) -> bool:

@@ -329,15 +329,18 @@ def compare_matrices(one: Node, other: Node, types: dict[str, str], world: World
     reason = "no proof was found, and no matrices that tell them apart"
     if same_but_for_order(one, other):
         return EQUAL
+    shapes = {name: shape for name, shape in world.given.shapes.items() if name in types}
+    sized = {each for shape in shapes.values() for each in shape if not each.isdigit()}
     try:
         forms = MatrixForms(
             Forms(
-                positive_names((one, other), world),
-                whole_names((one, other), world),
+                positive_names((one, other), world) | sized,
+                whole_names((one, other), world) | sized,
                 world.conventions.log,
                 seconds=world.left,
             ),
             types,
+            shapes,
         )
         if forms.same(forms.form(one), forms.form(other)):
             return EQUAL
@@ -352,20 +355,21 @@ def compare_matrices(one: Node, other: Node, types: dict[str, str], world: World
             size = 2 + attempt % 2
             chance = random.Random(seed)
             values = {name: Fraction(chance.randint(1, 30), 7) for name in names}
-            point = MatrixPoint(
-                values, random_arrays(types, world.given.shapes, seed, size), size, world.conventions.log
-            )
+            arrays, sizes = random_arrays(types, shapes, seed, size)
+            values |= {name: Fraction(each) for name, each in sizes.items() if name in values}
+            point = MatrixPoint(values, arrays, size, world.conventions.log)
             try:
                 found = [point.value(one), point.value(other)]
+                differ = arrays_differ(found[0], found[1])
             except Undefined as error:
                 reason = str(error)
                 continue
-            if arrays_differ(found[0], found[1]):
-                arrays = [
+            if differ:
+                told = [
                     f"{name} = {[[int(each) for each in row] for row in point.arrays[name].tolist()]}"
                     for name in sorted(types)
                 ]
-                return different(f"they differ at {', '.join(arrays)}")
+                return different(f"they differ at {', '.join(told)}")
     return undecided(reason)
 
 

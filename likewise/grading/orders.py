@@ -17,6 +17,7 @@ from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different,
 from likewise.grading.parsing import bare
 from likewise.grading.sizes import same_sizes
 from likewise.reading.expressions import Node
+from likewise.reading.latex import Unread
 
 Exponents = dict[tuple[str, str], Fraction]  # (size, one of LADDER) -> exponent
 LADDER = ("factorial", "exp", "power", "log", "loglog")  # n^n, e^n, n, log n, log log n, the fastest first
@@ -206,6 +207,21 @@ def _under(term: Exponents, other: Exponents) -> bool:
         if next((rate for rate in rates if rate), 0) > 0:
             return False
     return True
+
+
+def joined_orders(node: Node) -> Node:
+    """O(f) + O(g) as O(f + g), O(f) O(g) as O(f g) and f O(g) as O(f g); other nodes as they are."""
+    node = bare(node)
+    parts = tuple(map(bare, node.parts))
+    if node.kind not in ("+", "product") or not any(part.kind == "order" for each in parts for part in each.walk()):
+        return node
+    parts = tuple(map(joined_orders, parts))
+    kinds = {part.text for part in parts if part.kind == "order"}
+    plain = [part for part in parts if part.kind != "order"]
+    if len(kinds) != 1 or not kinds <= {"O", "Theta", "Omega"} or (plain and node.kind == "+"):
+        raise Unread("an order beside something else")
+    inner = tuple(Node("group", part.parts) if part.kind == "order" else part for part in parts)
+    return Node("order", (Node(node.kind, inner, node.text, node.joined),), kinds.pop())
 
 
 def compare_orders(one: Node, other: Node, world: World) -> Outcome:

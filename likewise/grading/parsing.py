@@ -327,7 +327,9 @@ class Parser:
                     self.doubt()
                 if _long_word(factors[-1]) or (token.kind == "word" and len(token.text.strip()) > 3):
                     raise Unread(f"a word beside a formula: {_shown(token)}")
-                if factors[-1].kind in ("number", "!", "%") and token.kind == "number":
+                after = self.found[self.place + 1 : self.place + 2]
+                factorials = factors[-1].kind == "!" and [each.text for each in after] == ["!"]  # 2!3!
+                if factors[-1].kind in ("number", "!", "%") and token.kind == "number" and not factorials:
                     raise Unread("two numbers side by side")
                 if factors[-1].kind in ("unit",):
                     raise Unread(f"not read after the unit: {_shown(token)}")
@@ -602,11 +604,23 @@ class Parser:
         while self.at("_", "'"):
             node = self.indexed(node) if self.take().text == "_" else Node("name", text=f"{_label(node)}_prime")
         head = name.removesuffix("_prime")
-        called = head in OPAQUE or head in self.applied or token.style == "word"
+        called = (head in OPAQUE and not self.multiplied(head)) or head in self.applied or token.style == "word"
         if self.at("(") and node.kind == "name" and (called or self.several() or self.several("|")):
             name = "sigmoid" if node.text == "sigma" and head in self.applied else node.text
             return self.conditional(self.enclosed()[1], name)
         return node
+
+    def multiplied(self, name: str) -> bool:
+        """Whether a name stands before a difference of itself: P(P - 1) is a product."""
+        inside: list[Token] = []
+        depth = 0
+        for token in self.found[self.place :]:
+            depth += _step(token)
+            inside.append(token)
+            if depth <= 0:
+                break
+        signs = {token.text for token in inside[1:-1] if token.kind != "number" and token.text != name}
+        return any(token.text == name for token in inside) and bool(signs) and signs <= {"+", "-"}
 
     def conditional(self, found: Sequence[Token], name: str) -> Node:
         """A call; with one bar between its arguments it is another function: P(A | B)."""
@@ -670,7 +684,10 @@ class Parser:
                 raise Unread("an inverse function or a reciprocal")
             name, power = f"arc{name}", None
         if self.at("(", "[", "{"):
-            arguments = tuple(map(self.part, _commas(self.enclosed()[1])))
+            brackets, inside = self.enclosed()
+            if brackets not in ("()", "[]", "{}"):
+                raise Unread("brackets that do not match")
+            arguments = tuple(map(self.part, _commas(inside)))
             after = self.peek()
             if self.at("^") and name != "sqrt" and power is None:
                 self.take()

@@ -12,7 +12,8 @@ from likewise.reading.expressions import Node, number
 
 COUNTED = re.compile(r"(?:[a-z]+ ){0,2}(?:[a-z]+[a-hj-rtv-z]s|people|children|men|women)")  # 17 ways
 NO_COUNT = re.compile(  # words that change the number
-    r"\b(?:per|each|every|more|less|fewer|or|and|of|not|times|plus|minus|squares?|squared|cubes|cubed|pairs|halves|parts"
+    r"\b(?:per|each|every|more|less|fewer|or|and|of|not|times|plus|minus|squares?|squared|cubes|cubed"
+    r"|(?<!ordered )(?<!distinct )pairs|halves|parts"
     r"|dozens|scores|couples|hundreds|thousands|millions|billions|\w+(?:th|rd|nd)s|quarters|is|as|was|less|digits|bits|exactly"
     r"|ones|tens|points|decimals|places|multiples|powers|factorials|percents?|ratios|degrees|units)\b"
 )

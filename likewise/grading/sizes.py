@@ -10,7 +10,7 @@ from likewise.grading.showing import shown
 from likewise.reading.expressions import Node
 
 SIZE_LETTERS = {*"dDnNmMhHrR"}  # with an index they are still sizes: d_k
-COST_LETTERS = {*"bBcCdDfFhHkKlLmMnNqQrRsStTvVwW"}  # of a formula that counts operations or parameters
+COST_LETTERS = {*"bBcCdDfFgGhHkKlLmMnNpPqQrRsStTvVwW"}  # of a formula that counts operations or parameters
 COST_KINDS = {"number", "name", "index", "+", "product", "/", "^", "group"}
 TRIES = 80
 Pair = tuple[Node, Node]
@@ -62,6 +62,12 @@ def _products(
                 values = {whole: Node("group", (Node("product", factors, joined=("",)),))}
                 said = f"{shown(whole)} = {'*'.join(map(shown, factors))}"
                 yield said, replaced(one, values), replaced(other, values)
+        if any(part.kind == "/" for part in (one, other)[1 - place].walk()):  # d_k beside D/H
+            for mine in only[place][:4]:
+                for whole, its in itertools.permutations(sorted(only[1 - place], key=shown)[:4], 2):
+                    product = Node("group", (Node("product", (its, mine), joined=("",)),))
+                    said = f"{shown(whole)} = {shown(its)}*{shown(mine)}"
+                    yield said, replaced(one, {whole: product}), replaced(other, {whole: product})
 
 
 def _groups(pairs: Sequence[Pair]) -> list[list[Node]]:

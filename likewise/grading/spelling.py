@@ -58,6 +58,7 @@ TYPED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(rf"^\]{ENDS}\]$"), r"(\1]"),
     (re.compile(rf"^\[{ENDS}\[$"), r"[\1)"),
     (UPRIGHT, lambda m: _spaced_unit(m[1], m[0])),
+    (re.compile(r"^[^\\]*(?:@|[A-Za-z)]\.(?:m?T|transpose\())[^\\]*$"), lambda m: _typed_matrices(m[0])),
     (re.compile(r"^(?:torch\.)?Size\(\s*(\[[^\]]*\])\s*\)$"), r"\1"),
     (re.compile(r"^(?:the\s+)?shape\s*:?\s*(?=[(\[])", re.I), ""),
     (re.compile(r"^(?:all real numbers|all reals|the real numbers|any real number)$", re.I), r"\\mathbb{R}"),
@@ -191,6 +192,14 @@ def _bracketed(whole: str, before: str, again: str) -> str:
 def _mixed(whole: str, above: str, below: str) -> str:
     """1 1/2, typed, is a mixed number if the fraction is proper."""
     return rf"{whole}\frac{{{above}}}{{{below}}}" if int(above) < int(below) else f"{whole} {above}/{below}"
+
+
+def _typed_matrices(text: str) -> str:
+    """Products and transposes of matrices in Python: Q @ K.T, k.transpose(-2, -1)."""
+    text = re.sub(r"\b(?:torch|np|jnp|F|nn|functional)\.(?=\w)", "", text)
+    text = re.sub(r"\.transpose\(\s*(?:-2\s*,\s*-1|-1\s*,\s*-2)\s*\)|\.m?T\b", "^T", text)
+    text = re.sub(r"\s*,\s*(?:dim|axis)\s*=\s*-1\s*(?=\))", "", text)
+    return re.sub(r"\s*@\s*", " ", text)
 
 
 def _spaced_unit(inside: str, before: str) -> str:
