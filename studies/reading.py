@@ -4,6 +4,8 @@
     python -m studies.reading processbench        # LIKEWISE_PROCESSBENCH, alarms in results/reading_alarms.json
     python -m studies.reading sample 200 --seed 1 # formulas of the transcripts at random, for a second reader
     python -m studies.reading answers FOLDER      # answers whose lines a person labelled true or false
+    python -m studies.reading mutations FOLDER    # formulas of these answers that hold, changed in one place
+    python -m studies.reading torn 100000         # torn texts: crashes, seconds, memory
 
 Nothing of the texts is written: only ids, lines and counts. `answers` takes NAME.md with NAME.labels.json, a list of
 `{"line": 3, "source": "LaTeX as typed", "truth": "true" | "false" | "not a statement", "why": "..."}`.
@@ -22,6 +24,7 @@ from pathlib import Path
 from likewise.checks import require
 from likewise.reading import Answer, Statement, check_answers, read_answer
 from likewise.reading.speakers import speakers_of
+from studies import reading_mutated, reading_torn
 
 RESULTS = Path(__file__).with_name("results")
 SPEAKERS = Path(__file__).with_name("speakers")
@@ -283,9 +286,10 @@ def outcome_of(said: Sequence[Statement]) -> str:
 def main() -> None:
     """Print counts; with --write, keep them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("transcripts", "processbench", "sample", "answers"))
-    parser.add_argument("of", nargs="?", help="how many formulas, or the folder of the answers")
+    parser.add_argument("what", choices=("transcripts", "processbench", "sample", "answers", "mutations", "torn"))
+    parser.add_argument("of", nargs="?", help="how many formulas or texts, or the folder of the answers")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--most", type=int, default=10_000, help="mutants at most")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
@@ -296,6 +300,12 @@ def main() -> None:
         case "answers":
             require(bool(given.of), "answers", "FOLDER", "be given", "none")
             found = answers(Path(given.of), given.verbose)
+        case "mutations":
+            texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(given.of or "").glob("*.md"))}
+            require(bool(texts), "mutations", "FOLDER", "hold answers, NAME.md", given.of)
+            found = reading_mutated.study(texts, given.most, given.seed, given.verbose)
+        case "torn":
+            found = reading_torn.study(int(given.of or 100_000), given.seed)
         case "transcripts":
             found = transcripts(given.verbose)
         case _:

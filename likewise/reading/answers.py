@@ -24,7 +24,9 @@ from likewise.reading.code import Found, einsums
 from likewise.reading.corrections import Correction, with_roles
 from likewise.reading.expressions import Node, value
 from likewise.reading.findings import Part, Statement, parts_of, related
-from likewise.reading.links import CONDITION, DEFINED, EQUATION, Reading, costed, defines, readings
+from likewise.reading.link import CONDITION, DEFINED, EQUATION, Reading
+from likewise.reading.links import defines, readings
+from likewise.reading.orders import costed
 from likewise.reading.rows import conventions
 from likewise.reading.scope import Binding, Scope, heads, scope_of
 from likewise.reading.segments import Turn, corrected, formulas

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from likewise.claims.verdict import Verdict, VerdictName
-from likewise.reading.links import Reading
+from likewise.reading.link import Reading
 from likewise.reading.segments import Turn
 
 LABEL = re.compile(  # at the beginning of a line: "(a)", "a)", "Part (a)", "Part a:"

@@ -11,6 +11,7 @@ from typing import Any
 LENGTH = 6_000  # characters of one formula
 NESTING = 40  # of groups and environments
 TOKENS = 3_000
+UNCLOSED = 3  # braces and environments; pylatexenc tries an open one again in every way, twice as many for each
 
 
 class Unread(Exception):
@@ -310,6 +311,8 @@ def tokens(source: str) -> list[Token]:
         text = "".join(UNICODE.get(character, character) for character in text)
     if _depth(text) > NESTING:
         raise Unread(f"nested more than {NESTING} deep")
+    if _unclosed(text) > UNCLOSED:
+        raise Unread("braces that do not match")
     from pylatexenc.latexwalker import LatexWalker
 
     try:
@@ -340,6 +343,21 @@ def _depth(text: str) -> int:
         deepest = max(deepest, depth)
     runs = [len(run[0]) for run in re.finditer(r"(?:\\[A-Za-z]+\s*)+", text)]
     return max(deepest, max(runs, default=0) // 12)
+
+
+def _unclosed(text: str) -> int:
+    """How many braces and environments are left open, or are closed without one."""
+    found = 0
+    for opening, closing in (("{", "}"), (r"\begin", r"\end")):
+        depth = 0
+        for piece in re.finditer(r"\\begin\b|\\end\b|\\.|[{}]", text, re.DOTALL):
+            if piece[0] == opening:
+                depth += 1
+            elif piece[0] == closing:
+                found += not depth
+                depth -= bool(depth)
+        found += depth
+    return found
 
 
 def _flat(nodes: Any) -> "list[Token]":

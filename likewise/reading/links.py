@@ -5,17 +5,27 @@ cent) becomes several claims; they must agree.
 """
 
 import copy
-import math
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 
-from likewise.reading.costs import Text, renamed, subject
-from likewise.reading.costs import claim as program_claim
-from likewise.reading.expressions import ELEMENTARY, Node, bits, number, rewritten, value
+from likewise.reading.arithmetic import (
+    closed,
+    congruence,
+    decimal,
+    ends_open,
+    printed_number,
+    require_units,
+    short,
+    tolerances,
+)
+from likewise.reading.expressions import ELEMENTARY, Node, rewritten, value
+from likewise.reading.identities import differ, expands
 from likewise.reading.latex import Unread
+from likewise.reading.link import CONDITION, DEFINED, EQUATION, Reading, claim_text
+from likewise.reading.names import Draft
+from likewise.reading.orders import grows, of_sizes, order_of, polynomial
 from likewise.reading.rows import (
     Misfit,
     Table,
@@ -30,7 +40,6 @@ from likewise.reading.rows import (
 from likewise.reading.scope import (
     Binding,
     Condition,
-    Fact,
     Scope,
     flat_names,
     head_name,
@@ -39,34 +48,13 @@ from likewise.reading.scope import (
     stands_for,
     whole_names,
 )
-from likewise.reading.statements import COMPARISONS, REMAINDER, SCALE, Said, role_of
-from likewise.reading.writing import Draft, Writer, all_names, decimals, free_index
+from likewise.reading.statements import COMPARISONS, Said
+from likewise.reading.writing import Writer, all_names, decimals, free_index
 
-EQUATION = "an equation between names that nothing binds"
-DEFINED = "a definition"
-CONDITION = "an inequality between names that nothing binds"
 WORDED = re.compile(
     r"[\s,(]*(?:only )?(?:if|when|unless|provided|assuming|as long as|otherwise)\b(?P<clause>[^.;\n]*)", re.I
 )
 OTHERWISE = re.compile(r"\W*\b(?:or|either|when|if|case|other|another|alternatively|for)\b", re.I)
-DIGITS = 60  # of a number that is decided without a worker process
-NEAR = Fraction(1, 20)  # an "about" that is further off than this, relative to the printed number, is wrong
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One link of a statement: the claims it may mean, and what they rest on; or a refusal."""
-
-    link: int
-    claims: tuple[str, ...] = ()  # readings that must agree; the first is shown
-    refusal: str = ""
-    bindings: tuple[Binding, ...] = ()
-    also: tuple[str, ...] = ()  # the claim under conditions that may belong to it: refuted only if this is, too
-    open: tuple[str, ...] = ()  # why a refutation would not count: names that nothing binds, conditions left out
-    notes: tuple[str, ...] = field(default=(), compare=False)
-    trivial: bool = False  # a definition repeated
-    plain: bool = False  # between fractions of bounded size: no worker process is needed
-    either: bool = False  # one of the claims suffices: logarithms whose base is not said
 
 
 def readings(said: Said, scope: Scope, earlier: Sequence[Said]) -> list[Reading]:
@@ -111,21 +99,16 @@ def _reading(said: Said, scope: Scope, place: int, relation: str, left: Node | U
     if place == 0 and (by_hand or defines(said, scope) or _defined_here(said, scope)):
         raise Unread(DEFINED)
     if said.modulus or relation == "equiv":
-        return _congruence(said, place, left, right)
-    if _ends_open(said, place):
+        return congruence(said, place, left, right)
+    if ends_open(said, place):
         raise Unread("a quotient with a remainder, or a number that goes on in words")
     if any(part.kind == "order" for side in (left, right) for part in side.walk()):
-        return _order(said, scope, place, left, right)
-    _require_units(said, place)
-    if (
-        relation == "approx"
-        and not (left.closed or right.closed)
-        and _of_sizes(left, scope)
-        and _of_sizes(right, scope)
-    ):
-        return _grows(said, scope, place, left, right, "Theta")
+        return order_of(said, scope, place, left, right)
+    require_units(said, place)
+    if relation == "approx" and not (left.closed or right.closed) and of_sizes(left, scope) and of_sizes(right, scope):
+        return grows(said, scope, place, left, right, "Theta")
     if left.closed and right.closed:
-        return _closed(said, scope, place, relation, left, right)
+        return closed(said, scope, place, relation, left, right)
     return _general(said, scope, place, relation, left, right)
 
 
@@ -273,251 +256,6 @@ def _rows_claim(table: Table, text: str, assumed: Sequence[str] = ()) -> str:
     return "\n".join([*lines, f"assert: {text}"])
 
 
-def _of_sizes(node: Node, scope: Scope) -> bool:
-    r"""Whether a side is a product of sizes, as in a list of costs: `h \times b \times d`."""
-    if not is_polynomial(node) or not scope.vectors:
-        return False
-    names = flat_names(node)
-    return names <= scope.sizes.keys() | scope.counts or (
-        all(len(name) == 1 or "_" in name for name in names) and any(part.kind == "product" for part in node.walk())
-    )
-
-
-def _ends_open(said: Said, place: int) -> bool:
-    last = place == len(said.relations) - 1
-    return last and bool(REMAINDER.match(said.formula.after) or SCALE.match(said.formula.after))
-
-
-def _require_units(said: Said, place: int) -> None:
-    """5 pairs = 5 * 2 is a conversion: a bare quantity whose unit the other side has not."""
-    left, right = said.nodes[place], said.nodes[place + 1]
-    assert isinstance(left, Node)
-    assert isinstance(right, Node)
-    units = [{part.text for part in side.walk() if part.kind == "unit"} for side in (left, right)]
-    if units[0] and units[1] and units[0] != units[1]:
-        raise Unread("units differ: a conversion")
-    if left.kind == "unit" and not units[1] and left.text not in ("dollars", "degrees"):
-        raise Unread("units differ: a conversion")
-
-
-def _congruence(said: Said, place: int, left: Node, right: Node) -> Reading:
-    if not said.modulus:
-        raise Unread("a congruence without its modulus")
-    from likewise.reading.expressions import Parser
-
-    modulus, one, other = value(Parser(said.modulus).side()), value(left), value(right)
-    if modulus is None or one is None or other is None or modulus.denominator != 1 or modulus <= 0:
-        raise Unread("a congruence between names")
-    if one.denominator != 1 or other.denominator != 1:
-        raise Unread("a congruence between fractions")
-    whole = (one - other) // modulus
-    writer = Writer(Scope(), said)
-    text = f"{writer.number(left)} - {writer.number(right)} == {modulus}*{whole}"
-    return Reading(place + 1, (_claim(writer.draft, text),), notes=(f"{whole} is the whole part of the quotient",))
-
-
-def _closed(said: Said, scope: Scope, place: int, relation: str, left: Node, right: Node) -> Reading:
-    """Between numbers: exact, or to the printed digits."""
-    if _running_total(said, place):
-        raise Unread("= as an arrow: a running total")
-    texts = []
-    kinds = {part.kind for side in (left, right) for part in side.walk()}
-    draft = Draft()
-    bare = any(_bare_share(side) for side in (left, right))  # 0.2 * 100 = 20% is how many write a share
-    spoken = {part.text for side in (left, right) for part in side.walk() if part.kind == "call"}
-    bases = ("", "2", "10") if "log" in spoken and not _natural(said) else ("",)
-    for percent, mixed, base in product(
-        (True, False) if bare else (True,), (True, False) if "mixed" in kinds else (True,), bases
-    ):
-        writer = Writer(scope, said, percent=percent, mixed=mixed)
-        writer.base = base
-        one, other = writer.number(left), writer.number(right)
-        draft = writer.draft
-        if relation in ("==", ":=", "approx"):
-            narrow, *wide = _tolerances(relation, left, right, percent)
-            texts.append(f"{one} == {other}{f' within {_decimal(narrow)}' if narrow else ''}")
-            bounds = _bounds(left, right, scope.exact) if relation != "approx" and wide else None
-            if bounds is not None:
-                low, high, printed = bounds
-                texts.append(f"{_rounded(low, up=False)} <= {printed} <= {_rounded(high, up=True)}")
-            else:
-                texts += [f"{one} == {other} within {_decimal(each)}" for each in wide if each]
-        else:
-            texts.append(f"{one} {relation} {other}")
-    return Reading(
-        place + 1,
-        tuple(dict.fromkeys(_claim(draft, text) for text in texts)),
-        bindings=tuple(draft.bindings.values()),
-        notes=tuple(draft.notes),
-        plain=all(short(side) for side in (left, right)),
-        either=len(bases) > 1,
-    )
-
-
-def _natural(said: Said) -> bool:
-    r"""Whether every logarithm of a statement is written `\ln` or has a base."""
-    return not re.search(r"\\?log(?!_)", said.formula.source)
-
-
-def short(side: Node) -> bool:
-    """Whether a side is a fraction of few digits, so that no step of its arithmetic is long."""
-    found = value(side)
-    return found is not None and max(abs(found.numerator), found.denominator) < 10**DIGITS
-
-
-def _bare_share(side: Node) -> bool:
-    while side.kind in ("neg", "group"):
-        side = side.parts[0]
-    return side.kind == "%"
-
-
-def _tolerances(relation: str, left: Node, right: Node, percent: bool) -> list[Fraction]:
-    """Half a unit of the last printed digit; and the widest that a careful reader would let pass."""
-    unit = Fraction(0)
-    for side in (left, right):
-        plain = _printed(side)
-        if plain is not None:
-            digits = plain.text.partition(".")[2]
-            scale = 100 if any(part.kind == "%" for part in side.walk()) and percent else 1
-            if digits:
-                unit = max(unit, Fraction(1, 10 ** len(digits) * scale))
-            elif relation == "approx" or _is_fraction(left) or _is_fraction(right):
-                unit = max(unit, Fraction(1, scale))
-    one, other = value(left), value(right)
-    spread = _spread(left) + _spread(right)
-    if relation == "approx":
-        size = (
-            max(abs(each) for each in (one, other) if each is not None) if one is not None or other is not None else 1
-        )
-        return [max(unit, Fraction(1, 10**6)) / 2, max(unit + spread, size * NEAR)]
-    if not unit and not spread:
-        return [Fraction(0)]
-    exact = one is not None and other is not None and one == other
-    return [Fraction(0)] if exact else [unit / 2, unit + spread]
-
-
-def _printed(side: Node) -> Node | None:
-    """The number, if a side is one number with a sign or a unit."""
-    while side.kind in ("neg", "unit", "%", "group"):
-        side = side.parts[0]
-    return side if side.kind == "number" else None
-
-
-def _is_fraction(side: Node) -> bool:
-    found = value(side)
-    return found is None or found.denominator != 1
-
-
-def _spread(side: Node) -> Fraction:
-    """How far a computation with printed decimals may be off, if they were rounded."""
-    if _printed(side) is not None:
-        return Fraction(0)
-    found = Fraction(0)
-    centre = value(side)
-    for printed, half in decimals(side):
-        if centre is None:
-            found += abs(printed) * half  # no fraction: a rough share
-            continue
-        moved = value(
-            rewritten(
-                side,
-                lambda part, printed=printed, half=half: (
-                    number(_decimal(printed + half))
-                    if part.kind == "number" and "." in part.text and Fraction(part.text) == printed
-                    else None
-                ),
-            )
-        )
-        found += abs(moved - centre) if moved is not None else abs(centre) * NEAR
-    return found
-
-
-def _bounds(left: Node, right: Node, exact: Collection[str]) -> tuple[Fraction, Fraction, str] | None:
-    """Bounds for a printed number, if the decimals of the computation beside it were rounded, or itself was cut."""
-    for side, other in ((left, right), (right, left)):
-        printed, centre, plain = value(other), value(side), _printed(other)
-        if plain is None or printed is None or centre is None or not decimals(side) or other.kind == "%":
-            continue
-        found = interval(side, exact)
-        if found is not None and not any(part.kind in ("%", "mixed") for part in side.walk()):
-            unit = Fraction(1, 10 ** len(plain.text.partition(".")[2]))
-            cut = unit * Fraction(999_999, 1_000_000)  # what is cut off is less than a unit
-            low, high = min(found[0] - unit / 2, centre - cut), max(found[1] + unit / 2, centre + cut)
-            return low, high, str(printed)
-    return None
-
-
-def interval(node: Node, exact: Collection[str]) -> tuple[Fraction, Fraction] | None:
-    """Bounds of closed arithmetic in which every decimal is rounded to its printed digits, but those that are exact."""
-    if node.kind == "number":
-        centre = Fraction(node.text)
-        rounded = "." in node.text and node.text not in exact
-        half = Fraction(1, 2 * 10 ** len(node.text.partition(".")[2])) if rounded else Fraction(0)
-        return centre - half, centre + half
-    ends = [found for part in node.parts if (found := interval(part, exact)) is not None]
-    if len(ends) < len(node.parts) or any(bits(end) > DIGITS * 4 for pair in ends for end in pair):
-        return None
-    match node.kind:
-        case "group" | "unit":
-            return ends[0]
-        case "neg":
-            return -ends[0][1], -ends[0][0]
-        case "+":
-            return ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]
-        case "-":
-            return ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]
-        case "product":
-            found = ends[0]
-            for other in ends[1:]:
-                corners = [one * two for one in found for two in other]
-                found = min(corners), max(corners)
-            return found
-        case "/" if ends[1][0] > 0 or ends[1][1] < 0:
-            corners = [one / two for one in ends[0] for two in ends[1]]
-            return min(corners), max(corners)
-        case "^" if node.parts[1].kind == "number" and node.parts[1].text.isdigit() and int(node.parts[1].text) <= 12:
-            corners = [end ** int(node.parts[1].text) for end in ends[0]]
-            crosses = ends[0][0] < 0 < ends[0][1]
-            return min([*corners, *([Fraction(0)] if crosses else [])]), max(corners)
-    return None
-
-
-def _rounded(exact: Fraction, *, up: bool) -> str:
-    """A bound as a decimal of twelve digits, away from what it bounds."""
-    scaled = exact * 10**12
-    whole = -((-scaled.numerator) // scaled.denominator) if up else scaled.numerator // scaled.denominator
-    sign = "-" if whole < 0 else ""
-    return f"{sign}{abs(whole) // 10**12}.{abs(whole) % 10**12:012d}".rstrip("0").rstrip(".")
-
-
-def _decimal(exact: Fraction) -> str:
-    """A fraction as a decimal, rounded up if it does not end."""
-    for digits in range(13):
-        if (exact * 10**digits).denominator == 1:
-            break
-    else:
-        exact = Fraction(-((-exact * 10**12) // 1), 10**12)
-        digits = 12
-    text = f"{int(exact * 10**digits):0{digits + 1}d}" if exact >= 0 else f"-{int(-exact * 10**digits):0{digits + 1}d}"
-    return f"{text[:-digits]}.{text[-digits:]}" if digits else text
-
-
-def _running_total(said: Said, place: int) -> bool:
-    """`5 + 3 = 8 + 2 = 10`: a side that begins with the value of the one before, and more follows."""
-    left, right = said.nodes[place], said.nodes[place + 1]
-    assert isinstance(left, Node)
-    assert isinstance(right, Node)
-    before, whole = value(left), value(right)
-    if before is None or whole is None or before == whole:
-        return False
-    first = right
-    while first.kind in ("+", "-", "product", "/", "group", "unit"):
-        first = first.parts[0]
-        if value(first) == before:
-            return True
-    return False
-
-
 def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, right: Node) -> Reading:
     """Between expressions with names; a name that is a vector elsewhere in the chapter may be a number here."""
     writer = Writer(scope, said)
@@ -574,8 +312,8 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
     if not writer.draft.bindings and not kind and not second:
         if relation not in ("==", ":=", "approx"):
             raise Unread(CONDITION)
-        if _differ(left, right):
-            if not (relation == "==" and said.role == "assertion" and _expands(left, right)):
+        if differ(left, right):
+            if not (relation == "==" and said.role == "assertion" and expands(left, right)):
                 raise Unread(EQUATION)
             writer.draft.varied |= writer.draft.free
     bare = (left.kind == "name" and right.closed) or (right.kind == "name" and left.closed)
@@ -585,7 +323,7 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
         raise Unread(EQUATION)  # `s_w^2 = 2/512`: a value
     near: list[Fraction] = []
     if relation == "approx" and not writer.draft.given and not writer.draft.sizes and not kind and not second:
-        near, relation = _tolerances("approx", left, right, percent=True), "=="
+        near, relation = tolerances("approx", left, right, percent=True), "=="
     if relation == "approx":
         one, other = _estimated(writer, left, right, one, other)
         relation = "=="
@@ -612,24 +350,24 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
     assumptions = list(dict.fromkeys([*assumptions, *draft.assumed, *firm]))
     if one == other or text in firm:
         return Reading(
-            place + 1, (_claim(draft, text, assumptions),), trivial=True, bindings=tuple(draft.bindings.values())
+            place + 1, (claim_text(draft, text, assumptions),), trivial=True, bindings=tuple(draft.bindings.values())
         )
-    texts = tuple(f"{text} within {_decimal(each)}" for each in near) or (text,)
+    texts = tuple(f"{text} within {decimal(each)}" for each in near) or (text,)
     if not near and relation == "==" and not draft.free and not draft.given and not kind:
         unit = Fraction(0)
         for side in (left, right):
-            plain = _printed(side)
+            plain = printed_number(side)
             if plain is not None and "." in plain.text:
                 unit = Fraction(1, 10 ** len(plain.text.partition(".")[2]))
         rough = [half for binding in draft.bindings.values() if binding.node for _, half in decimals(binding.node)]
         if unit or rough:
             wide = unit + sum(rough, Fraction(0)) * 100
-            texts = (f"{text} within {_decimal(unit / 2)}" if unit else text, f"{text} within {_decimal(wide)}")
+            texts = (f"{text} within {decimal(unit / 2)}" if unit else text, f"{text} within {decimal(wide)}")
     return Reading(
         place + 1,
-        tuple(_claim(draft, each, assumptions) for each in texts),
+        tuple(claim_text(draft, each, assumptions) for each in texts),
         bindings=tuple(draft.bindings.values()),
-        also=(_claim(writer.draft, text, [*assumptions, *loose]),) if loose else (),
+        also=(claim_text(writer.draft, text, [*assumptions, *loose]),) if loose else (),
         open=tuple(reasons),
         notes=tuple(draft.notes),
     )
@@ -861,272 +599,6 @@ def _only(function: Binding, scope: Scope) -> bool:
         and len(bound) == 1
         and set(function.parameters) <= function.node.names
     )
-
-
-def _expands(left: Node, right: Node) -> bool:
-    """`(a - b)^3 = a^3 - 3a^2 b + ..`: a product of sums in several letters beside a sum of terms of its degree.
-
-    Nobody solves such an equation; it says how the product expands, for all letters.
-    """
-    terms = _terms(right)
-    whole = _degree(left)
-    sums = any(part.kind in ("+", "-") for part in left.walk())
-    return (
-        left.kind in ("^", "product")
-        and sums
-        and len(left.names) >= 2
-        and left.names == right.names
-        and len(terms) >= 3
-        and not any(part.kind in ("+", "-", "/") for term in terms for part in term.walk())
-        and whole is not None
-        and {_degree(term) for term in terms} == {whole}
-    )
-
-
-def _terms(node: Node) -> list[Node]:
-    if node.kind in ("+", "-"):
-        return [*_terms(node.parts[0]), *_terms(node.parts[1])]
-    return _terms(node.parts[0]) if node.kind in ("neg", "group") else [node]
-
-
-def _degree(node: Node) -> int | None:
-    """The degree of a homogeneous polynomial, if a side is one."""
-    parts = [_degree(part) for part in node.parts]
-    match node.kind:
-        case "number":
-            return 0
-        case "name":
-            return 1
-        case "group" | "neg":
-            return parts[0]
-        case "+" | "-":
-            return parts[0] if parts[0] == parts[1] else None
-        case "product" if None not in parts:
-            return sum(part for part in parts if part is not None)
-        case "^" if parts[0] is not None and node.parts[1].text.isdigit() and node.parts[1].kind == "number":
-            return parts[0] * int(node.parts[1].text)
-    return None
-
-
-POINTS = (Fraction(7, 5), Fraction(11, 3), Fraction(13, 7), Fraction(17, 9), Fraction(23, 11), Fraction(29, 13))
-
-
-def _differ(left: Node, right: Node) -> bool:
-    """Whether two sides of numbers differ at a point: an equation to be solved, not an identity."""
-    names = sorted({part.text for side in (left, right) for part in side.walk() if part.kind == "name"})
-    if len(names) > len(POINTS):
-        return True  # a word that was cut into letters, or an equation between many quantities
-    points = {name: number(str(point)) for name, point in zip(names, POINTS, strict=False)}
-    put = [
-        rewritten(side, lambda part: points.get(part.text) if part.kind == "name" else None) for side in (left, right)
-    ]
-    one, other = map(value, put)
-    if one is not None and other is not None:
-        return one != other
-    try:
-        one_, other_ = map(_float, put)
-    except (ValueError, ZeroDivisionError, OverflowError, TypeError):
-        return False
-    return abs(one_ - other_) > 1e-6 * max(1.0, abs(one_), abs(other_))
-
-
-def _float(node: Node) -> float:
-    """A rough value, to tell an equation from an identity; never for a verdict."""
-    if (exact := value(node)) is not None:
-        return float(exact)
-    parts = [_float(part) for part in node.parts]
-    match node.kind:
-        case "+":
-            return parts[0] + parts[1]
-        case "-":
-            return parts[0] - parts[1]
-        case "neg":
-            return -parts[0]
-        case "product":
-            return math.prod(parts)
-        case "/":
-            return parts[0] / parts[1]
-        case "^":
-            found = parts[0] ** parts[1]
-            return found if isinstance(found, float) else math.nan
-        case "group":
-            return parts[0]
-        case "floor" | "ceil":
-            return float(math.floor(parts[0]) if node.kind == "floor" else math.ceil(parts[0]))
-        case "call" if node.text in ("exp", "log", "sin", "cos", "tan", "sqrt", "tanh") and len(parts) == 1:
-            return float(getattr(math, node.text)(parts[0]))
-    raise ValueError(node.kind)
-
-
-def _order(said: Said, scope: Scope, place: int, left: Node, right: Node) -> Reading:
-    r"""O(a) + O(b) = O(c): the sum of the left ones grows no faster than the right one."""
-    if right.kind != "order":
-        raise Unread("an order on the left of something else")
-    if said.formula.line in scope.programs and left.kind in ("name", "index", "call"):
-        return costs(scope.programs[said.formula.line], right, said.formula.line, place)
-    ordered = any(part.kind == "order" for part in left.walk())
-    if (
-        not ordered
-        and left.kind in ("name", "index", "call")
-        and not any(fact.relation == "==" and fact.left == left for fact in _facts(scope, said, flat_names(left))[0])
-    ):
-        raise Unread("which program?")
-    return _grows(said, scope, place, left, right.parts[0], right.text)
-
-
-def costed(said: Said, scope: Scope) -> Reading | None:
-    """A bare order, `O(N^2 D)`, as a claim about the program whose cost it gives; nothing if that is not said."""
-    order = said.nodes[0] if said.nodes else None
-    if not isinstance(order, Node) or order.kind != "order" or said.hedged:
-        return None
-    if role_of(said.formula, ["=="]) in ("hypothesis", "question", "requirement"):
-        return None
-    if said.formula.line in scope.programs:
-        return costs(scope.programs[said.formula.line], order, said.formula.line)
-    found = subject(said, Text(scope.lines, scope.turns))
-    if found is None:
-        return None
-    program, kind, line = found
-    names: set[str] = set()
-    more: set[str] = set()
-    try:
-        text = polynomial(order.parts[0], names)
-        facts, open_ = _facts(scope, said, names)
-        assumed = [
-            f"{polynomial(fact.left, more)} {fact.relation} {polynomial(fact.right, more)}"
-            for fact in facts
-            if fact.relation != "==" or flat_names(fact.left) <= names or len(flat_names(fact.left)) > 1
-        ]
-    except Unread:
-        return None
-    told = scope.sizes.keys() | _letters_of(scope, said)
-    if any(program.letters.get(name, name) in told - {name} for name in names):
-        return None  # d beside D is another size
-    claim = program_claim(program, (kind, order.text, text), sorted(names))
-    if claim is None:
-        return None
-    known = [fact for fact in assumed if set(re.findall(r"[A-Za-z]\w*", fact)) <= names]
-    if len(known) < len(assumed):
-        open_ = [*open_, "what is said about other sizes was left out"]
-    if known:
-        above, _, below = claim.rpartition("\n")
-        claim = f"{above}\nassume: {'; '.join(renamed(fact, program) for fact in known)}\n{below}"
-    binding = Binding(kind, "program", -1, line, 0, said.formula.turn, text=f"of {program.name}")
-    return Reading(1, (claim,), bindings=(binding,), open=tuple(open_))
-
-
-def _letters_of(scope: Scope, said: Said) -> set[str]:
-    """Sizes that the turn says something about."""
-    return {name for fact in scope.facts if fact.turn == said.formula.turn for name in fact.names}
-
-
-def costs(program: str, order: Node, line: int, place: int = 0) -> Reading:
-    """`cost in O(...)` of a program."""
-    names: set[str] = set()
-    text = polynomial(order.parts[0], names)
-    binding = Binding("cost", "program", -1, line, 0, 0, text=f"of {program}")
-    claim = f"of: {program}\nsizes: {', '.join(sorted(names))}\nassert: cost in {order.text}({text})"
-    return Reading(place + 1, (claim,), bindings=(binding,))
-
-
-def _grows(said: Said, scope: Scope, place: int, left: Node, right: Node, order: str) -> Reading:
-    """`left in O(right)`, under what is said about the sizes."""
-    names: set[str] = set()
-    one, other = (
-        polynomial(rewritten(side, lambda part: _bare(part.parts[0]) if part.kind == "order" else None), names)
-        for side in (left, right)
-    )
-    if not names:
-        raise Unread("an order without sizes")
-    facts, open_ = _facts(scope, said, names)
-    assumed = [f"{polynomial(fact.left, names)} {fact.relation} {polynomial(fact.right, names)}" for fact in facts]
-    told = {name for fact in facts if fact.relation == "==" for name in fact.names}
-    only = flat_names(left) - flat_names(right) - told
-    if only:
-        open_.append(f"nothing is said about {', '.join(sorted(only))}")
-    lines = [f"sizes: {', '.join(sorted(names))}"]
-    if assumed:
-        lines.append(f"assume: {'; '.join(assumed)}")
-    bindings = tuple(
-        Binding(min(fact.names), "fact", fact.number, fact.line, 0, fact.turn, text=text)
-        for fact, text in zip(facts, assumed, strict=True)
-    )
-    lines.append(f"assert: {one} in {order}({other})")
-    return Reading(place + 1, ("\n".join(lines),), open=tuple(open_), trivial=one == other, bindings=bindings)
-
-
-def _facts(scope: Scope, said: Said, names: set[str]) -> tuple[list[Fact], list[str]]:
-    """What the same turn says about these sizes before the statement, and why a refutation would not count."""
-    wanted, found, open_ = set(names), [], []
-    told = [fact for fact in scope.facts if fact.turn == said.formula.turn and fact.number < said.number]
-    grown = True
-    while grown:
-        grown = False
-        for fact in told:
-            if fact in found or not fact.names & wanted:
-                continue
-            others = [each for each in found if each.relation == fact.relation == "==" and each.left == fact.left]
-            if any(each.right != fact.right for each in others):
-                lines = " and ".join(sorted({str(others[0].line), str(fact.line)}, key=int))
-                open_.append(f"{min(flat_names(fact.left))} is given twice (lines {lines})")
-            if not others:
-                found.append(fact)
-                wanted |= fact.names
-                grown = True
-    unread = [
-        each.line
-        for each in scope.conditions
-        if each.sides is None and each.turn == said.formula.turn and each.names & names
-    ]
-    if unread:
-        open_.append(f"the condition in line {unread[0]} was left out")
-    return found, list(dict.fromkeys(open_))
-
-
-def _bare(node: Node) -> Node:
-    return Node("group", (node,))
-
-
-def polynomial(node: Node, names: set[str]) -> str:
-    match node.kind:
-        case "number":
-            return node.text
-        case "name":
-            name = node.text if node.text not in ("in", "has", "shape", "I") else f"{node.text}_"
-            names.add(name)
-            return name
-        case "group":
-            return f"({polynomial(node.parts[0], names)})"
-        case "+":
-            return f"({polynomial(node.parts[0], names)} + {polynomial(node.parts[1], names)})"
-        case "product":
-            return "(" + "*".join(polynomial(part, names) for part in node.parts) + ")"
-        case "/":
-            return f"({polynomial(node.parts[0], names)}/{polynomial(node.parts[1], names)})"
-        case "^":
-            if node.parts[1].kind == "number":
-                return f"({polynomial(node.parts[0], names)}^{node.parts[1].text})"
-        case "call" if node.text == "max":
-            return "(" + " + ".join(polynomial(part, names) for part in node.parts) + ")"
-        case "index" if len(node.parts) == 2 and node.parts[1].kind in ("name", "number"):
-            return polynomial(Node("name", text=f"{node.text}_{node.parts[1].text}"), names)
-    raise Unread("an order that is no polynomial")
-
-
-def _claim(draft: Draft, text: str, assumptions: Sequence[str] = ()) -> str:
-    lines = []
-    defined = set(draft.definitions)
-    given = [f"{name} {kind}" for name, kind in draft.given.items() if name not in defined]
-    sizes = [size for size in draft.sizes if size not in defined]
-    if sizes:
-        lines.append(f"sizes: {', '.join(sizes)}")
-    if given:
-        lines.append(f"given: {'; '.join(given)}")
-    if assumptions:
-        lines.append(f"assume: {'; '.join(assumptions)}")
-    lines += draft.definitions.values()
-    lines.append(f"assert: {text}")
-    return "\n".join(lines)
 
 
 def _obliged(said: Said, scope: Scope, earlier: Sequence[Said]) -> Reading | None:
