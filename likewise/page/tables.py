@@ -6,6 +6,7 @@ FEW = 3  # columns that fit beside each other on a phone
 TABLE = re.compile(r"<table(?P<attributes>[^>]*)>(?P<inside>.*?)</table>", re.DOTALL)
 HEAD = re.compile(r"<thead>(.*?)</thead>", re.DOTALL)
 ROW = re.compile(r"(<tr[^>]*>)(.*?)(</tr>)", re.DOTALL)
+REFS = re.compile(r'<span class="refs">.*?</span>', re.DOTALL)  # links beside a formula are no part of a heading
 CELL = re.compile(r"<(?P<tag>t[dh])(?P<attributes>[^>]*)>")
 HEADING = re.compile(r"<th([^>]*)>(.*?)</th>", re.DOTALL)
 
@@ -46,7 +47,7 @@ def _names(head: str) -> list[str]:
         for attributes, text in HEADING.findall(cells):
             while (number, column) in taken:
                 column += 1
-            plain = " ".join(re.sub(r"<[^>]*>", "", text).split()).replace('"', "&quot;")
+            plain = " ".join(re.sub(r"<[^>]*>", "", REFS.sub("", text)).split()).replace('"', "&quot;")
             wide, deep = _span(attributes, "col"), _span(attributes, "row")
             for place in range(column, column + wide):
                 taken |= {(number + row, place) for row in range(deep)}

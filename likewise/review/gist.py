@@ -11,8 +11,8 @@ from likewise.claims.verdict import Verdict
 NUMBER = r"[-+]?\d[\d.]*(?:e[-+]?\d+)?(?:/\d+)?"
 VALUES = rf"(?:{NUMBER}|\((?:{NUMBER},? ?)+\))"
 COMPARED = re.compile(
-    rf"^(?:(?P<point>[^:;]*): )?(?:[^;]*? = )?(?P<left>{VALUES}) (?P<sign>!=|==|[<>]=?)"
-    rf" (?:[^;]*? = )?(?P<right>{VALUES})"
+    rf"^(?:(?P<point>[^:;]*): )?(?:(?P<exact_left>[^;]*?) = )?(?P<left>{VALUES}) (?P<sign>!=|==|[<>]=?)"
+    rf" (?:(?P<exact_right>[^;]*?) = )?(?P<right>{VALUES})"
     r"(?: within (?P<within>[^;,(]*?))?(?:, (?P<how>by [^;(]*?))?(?: \((?P<where>needed in line \d+)\))?(?:;|$)"
 )
 SAID = {"<=": ">", "<": ">=", ">": "<=", ">=": "<", "==": "!="}  # by what was found instead
@@ -24,12 +24,12 @@ EXPECTATION = re.compile(r"(?:E|Var|Cov|P)\[.*\]|(?:E|Var|Cov|P)\(.*\)")
 
 @dataclass(frozen=True)
 class Gist:
-    """A refutation: the counterexample, the exact value, when it would be true, and what is true instead."""
+    """A refutation: the counterexample, the exact value, what is true instead, and what both sides are."""
 
     words: str
     exact: str = ""
-    holds_if: str = ""
     nearest: str = ""
+    values: tuple[tuple[str, str], ...] = ()  # of both sides: a term, if there is one, and decimals
 
 
 def gist(verdict: Verdict | None) -> Gist | None:
@@ -45,8 +45,13 @@ def gist(verdict: Verdict | None) -> Gist | None:
     """
     if verdict is None or verdict.verdict != "refuted":
         return None
-    holds_if = " or ".join(verdict.suggestions[:2]).replace(" == ", " = ")
-    return Gist(_words(verdict.detail), verdict.exact, holds_if, _nearest(verdict))
+    return Gist(_words(verdict.detail), verdict.exact, _nearest(verdict), _sides(verdict.detail))
+
+
+def _sides(detail: str) -> tuple[tuple[str, str], ...]:
+    if found := COMPARED.match(detail):
+        return tuple((found[f"exact_{side}"] or "", _apart(found[side])) for side in ("left", "right"))
+    return ()
 
 
 def _words(detail: str) -> str:
@@ -55,7 +60,7 @@ def _words(detail: str) -> str:
         said = f"; left {SAID[found['sign']]} right is claimed" if found["sign"] in SAID else ""
         within = f", not within {found['within']}" if found["within"] else ""
         where = f"{point}: " if point else ""
-        left, right = (re.sub(r",(?=\S)", ", ", found[side]) for side in ("left", "right"))
+        left, right = _apart(found["left"]), _apart(found["right"])
         how = f", {found['how']}" if found["how"] else ""
         needed = f" ({found['where']})" if found["where"] else ""
         return f"{where}left {left}, right {right}{within}{how}{said}{needed}."
@@ -74,7 +79,11 @@ def _spaced(point: str) -> str:
     """A point as people write it: `D=2 q=(1,0)` becomes `D = 2, q = (1, 0)`."""
     point = re.sub(r"(\S)=(?=\S)", r"\1 = ", point).replace(" ", "\0")
     point = re.sub(r"(?<!=),?\0(?=\w+\0=)", ", ", point).replace("\0", " ")
-    return re.sub(r",(?=\S)", ", ", point)
+    return _apart(point)
+
+
+def _apart(values: str) -> str:
+    return re.sub(r",(?=\S)", ", ", values)
 
 
 def _nearest(verdict: Verdict) -> str:

@@ -36,6 +36,10 @@ DEFINING = re.compile(r"\\(?:[gex]?def|let|(?:re|provide)?newcommand|newenvironm
 ALIGNED = re.compile(r"\\(begin|end)\{(?:aligned|align|alignat|split|eqnarray|gathered|gather|multline|equation)\*?\}")
 UNSEEN = re.compile(r"\\(?:label\{[^{}]*\}|nonumber|notag|displaystyle\b|limits\b|middle\b)")
 NESTING = re.compile(r"\\(?:left|begin|right|end)(?![a-zA-Z])|[{}]")
+WRAPPED = 30  # characters of a formula that is cut before its relations, so that it wraps on a narrow screen
+RELATIONS = frozenset("=<>≤≥≠≈≡\N{TILDE OPERATOR}≃≅∝∈∉⊂⊆⪯⪰≪≫→⇒⇔⟹⟺⟸≔↦")
+BRACKETS = {**dict.fromkeys("([{⌊⌈⟨", 1), **dict.fromkeys(")]}⌋⌉⟩", -1)}
+WIDE_SPACE = ("1em", "2em")  # of \\quad and \\qquad
 BOLD = {"bold": (0x1D400, 0x1D41A, 0x1D7CE), "bold-italic": (0x1D468, 0x1D482, 0x1D7CE)}  # of A, a and 0
 
 
@@ -46,6 +50,8 @@ class Unset(Exception):
 @functools.lru_cache(maxsize=4096)
 def mathml(latex: str, *, display: bool = False) -> str:
     r"""The formula as a `<math>` element, or `Unset` with the reason.
+
+    A long one becomes several, cut before its outer relations and after wide spaces: browsers do not break one element.
 
     >>> print(mathml("a<b"))
     <math display="inline" alttext="a&lt;b"><mrow><mi>a</mi><mo>&lt;</mo><mi>b</mi></mrow></math>
@@ -61,11 +67,38 @@ def mathml(latex: str, *, display: bool = False) -> str:
         raise Unset(f"macros are not expanded: {found[0]}")
     try:
         tree = convert_to_element(_prepared(latex), display="block" if display else "inline")
-        return _element(tree, alttext=latex)
+        pieces = _pieces(tree) if len(latex) > WRAPPED else []
+        return _wrapped(pieces, display=display) if len(pieces) > 1 else _element(tree, alttext=latex)
     except Unset:
         raise
     except (Exception, RecursionError) as error:  # a parser of another project, fed with anything
         raise Unset(f"{type(error).__name__} of latex2mathml") from None
+
+
+def _pieces(tree: "Element") -> "list[list[Element]]":
+    """The parts of a formula between which a line may be broken."""
+    row = tree[0] if len(tree) == 1 and _tag(tree[0]) == "mrow" else tree
+    pieces: list[list[Element]] = [[]]
+    depth = 0
+    for node in row:
+        sign = html.unescape(node.text or "") if _tag(node) == "mo" else ""
+        depth += BRACKETS.get(sign, 0)
+        if sign in RELATIONS and depth == 0 and any(_tag(each) != "mo" for each in pieces[-1]):
+            pieces.append([])
+        pieces[-1].append(node)
+        if _tag(node) == "mspace" and node.get("width") in WIDE_SPACE and depth == 0:
+            pieces.append([])
+    return [piece for piece in pieces if piece]
+
+
+def _wrapped(pieces: "list[list[Element]]", *, display: bool) -> str:
+    style = "true" if display else "false"
+    inside = ("".join(map(_element, piece)) for piece in pieces)
+    return "<wbr>".join(f'<math display="inline" displaystyle="{style}"><mrow>{each}</mrow></math>' for each in inside)
+
+
+def _tag(node: "Element") -> str:
+    return node.tag.rpartition("}")[2]
 
 
 def _depth(latex: str) -> int:
@@ -81,7 +114,7 @@ def _prepared(latex: str) -> str:
 
 
 def _element(node: "Element", alttext: str | None = None) -> str:
-    tag = node.tag.rpartition("}")[2]
+    tag = _tag(node)
     if tag not in ELEMENTS:
         raise Unset(f"there is no {tag} in MathML Core")
     text = html.unescape(node.text or "").strip("\n")

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from likewise.review.mathml import Unset, mathml
 from likewise.review.reviewing import Counts, Review, Row
 from likewise.review.setting import escaped
 from likewise.review.statements import Statement, Status, Turn
+from likewise.review.typesetting import set_condition, set_relation, set_sides, set_term
 from likewise.text import printable
 
 SIGNS = {"right": "\N{CHECK MARK}", "wrong": "\N{BALLOT X}", "unclear": "?", "praise": "\N{BLACK STAR}"}
@@ -110,6 +112,7 @@ def page(review: Review, *, live: bool = False, corrects: bool = False, version:
             placed.setdefault(row.first, []).append((number, statement))
     summary = review.summary
     numbers = {statement.key: number for number, statement in numbered}
+    sources = set_sources(review.statements)
     filled = render(
         "review/templates/review.html",
         {
@@ -117,7 +120,8 @@ def page(review: Review, *, live: bool = False, corrects: bool = False, version:
             "summary": summary,
             "turns": [(turn, rows) for turn in review.turns for rows in [_rows(review, turn, placed)] if rows],
             "unplaced": unplaced,
-            "wrong": [(number, each, set_source(each)) for number, each in numbered if each.refuted][:REFUTED],
+            "wrong": [(number, each, sources[each.key]) for number, each in numbered if each.refuted][:REFUTED],
+            "sets": {number: _set(each) for number, each in numbered if each.refuted},
             "refuted": summary.whole.refuted,
             "marks": {mark.key: mark for mark in review.marks},
             "marks_json": _embedded([mark.to_json() for mark in review.marks]),
@@ -138,7 +142,7 @@ def page(review: Review, *, live: bool = False, corrects: bool = False, version:
             "names": sorted({binding.name for each in review.statements for binding in each.bindings})[:200],
             "corrections": _corrections(review),
             "tables": _tables(review),
-            "doubts": [(doubt, _compared(doubt, numbers)) for doubt in review.doubts],
+            "doubts": [(doubt, _compared(doubt, numbers, sources)) for doubt in review.doubts],
             "changes": CHANGES,
             "change_words": WORDS,
             "change_signs": CHANGE_SIGNS,
@@ -234,25 +238,53 @@ def _tables(review: Review) -> list[tuple[str, list[tuple[str, Counts]]]]:
     return [(name, rows) for name, rows in tables.items() if rows]
 
 
-def _compared(doubt: Doubt, numbers: dict[str, int]) -> list[tuple[str, list[tuple[int, str, Statement | None]]]]:
+def _compared(
+    doubt: Doubt, numbers: dict[str, int], sources: dict[str, str]
+) -> list[tuple[str, list[tuple[int, str, Statement | None]]]]:
     """The rows of the table of a doubt: how a statement changed, then number and formula before and after it."""
     order = list(CHANGE_SIGNS)
 
     def side(each: Statement | None) -> tuple[int, str, Statement | None]:
-        return (numbers[each.key], set_source(each), each) if each else (0, "", None)
+        return (numbers[each.key], sources[each.key], each) if each else (0, "", None)
 
     changes = sorted(doubt.changes, key=lambda change: order.index(change.kind))
     return [(change.kind, [side(change.before), side(change.after)]) for change in changes]
 
 
-def set_source(statement: Statement) -> str:
-    """The formula of a statement as HTML: MathML, or as typed."""
+def set_sources(statements: Sequence[Statement]) -> dict[str, str]:
+    """The formula of each statement as HTML; where one formula makes several statements, each as it was read."""
+    uses = Counter((each.line, each.source) for each in statements)
+    return {each.key: _set_source(each, shared=uses[each.line, each.source] > 1) for each in statements}
+
+
+def _set_source(statement: Statement, *, shared: bool) -> str:
     if statement.id:
         return f"<code>{escaped(statement.id)}</code>"
+    if shared and statement.claim:
+        return ", ".join(set_relation(claim) for claim in statement.claim.split("\n\n"))
     try:
         return mathml(statement.source.strip(), display=False)
     except Unset:
         return f"<code>{escaped(statement.source)}</code>"
+
+
+def _set(statement: Statement) -> dict[str, Any]:
+    """What refutes a statement as HTML: the two sides worked out, and what would be true."""
+    found, verdict = _gist(statement), statement.verdict
+    if found is None or verdict is None:
+        return {}
+    stated = verdict.statement
+    sides = [side for side in set_sides(stated, verdict.link) if side]
+    worked = []
+    for side, (exact, value) in zip(sides, found.values, strict=False):
+        terms = dict.fromkeys([side, *([set_term(stated, exact)] if exact else []), escaped(value)])
+        worked.append(" = ".join(terms))
+    return {
+        "nearest": set_relation(stated, found.nearest) if found.nearest else "",
+        "exact": set_term(stated, found.exact) if found.exact else "",
+        "worked": worked,
+        "true_if": [set_condition(stated, each) for each in verdict.suggestions],
+    }
 
 
 def _gist(statement: Statement) -> Gist | None:

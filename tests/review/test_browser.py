@@ -105,7 +105,7 @@ def test_enter_opens_what_was_found(tab: Tab) -> None:
     tab.press("j", "j", "j")
     assert not tab.page.is_visible("#s1-read")
     tab.press("Enter")
-    assert "x + 1 = 1 != 0" in tab.shown("#s1-read")
+    assert "Counterexample x = 0" in tab.shown("#s1-read")
     tab.press("Enter")
     assert not tab.page.is_visible("#s1-read")
 
@@ -404,6 +404,34 @@ def test_a_doubt_is_not_cut_off_on_a_phone(browser: Any, tmp_path: Path) -> None
     assert opened.page.locator(".before-after td >> nth=0").evaluate(
         "each => getComputedStyle(each, '::before').content"
     )
+    opened.close()
+
+
+def test_a_long_formula_wraps_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    long = (
+        "\\mathbb{E}[\\exp(w^\\top x)] = \\exp(\\|x\\|^2/2), \\qquad \\mathrm{Var}(w^\\top x) = \\|x\\|^2 = 1 + 2 + 3"
+    )
+    opened = Tab(
+        browser, written(tmp_path, review(f"$${long}$$\n\nSo ${long}$.")), viewport={"width": 390, "height": 800}
+    )
+    sizes = "each => [each.scrollWidth - each.clientWidth, each.clientHeight]"
+    cut = opened.page.evaluate(f"[...document.querySelectorAll('.set, .wide')].map({sizes})")
+    assert len(cut) == 2
+    for hidden, height in cut:
+        assert hidden <= 1
+        assert height > 45  # two lines
+    opened.close()
+
+
+def test_the_passage_stays_in_sight_beside_its_open_details(browser: Any, tmp_path: Path) -> None:
+    found = review("So $1 + 1 = 3$.\n\n" + "More words.\n\n" * 40, name="a.md")
+    opened = Tab(browser, written(tmp_path, found), viewport={"width": 1280, "height": 300})
+    opened.page.evaluate("document.querySelectorAll('.finding details').forEach(each => { each.open = true; })")
+    opened.page.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
+    opened.page.evaluate("scrollBy(0, document.querySelector('#s1 .again').getBoundingClientRect().top - 100)")
+    place = opened.page.locator("#l1 .said").bounding_box()
+    assert place["y"] >= 0
+    assert opened.page.locator("#s1 .chip").bounding_box()["y"] < 0
     opened.close()
 
 

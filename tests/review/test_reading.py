@@ -93,7 +93,7 @@ def test_a_binding_quotes_the_line_that_says_it() -> None:
 
 def test_the_nearest_true_statement_stands_beside_what_is_refuted() -> None:
     made = review("So $12 + 5 = 18$.", name="a.md")
-    assert "True: <code>12 + 5 == 17</code>." in page(made)
+    assert 'True: <math display="inline" alttext="12 + 5 = 17">' in page(made)
 
 
 def test_lettered_parts_of_the_question_are_parts_without_a_rubric() -> None:

@@ -182,8 +182,8 @@ def test_text_for_a_terminal_has_every_statement() -> None:
 def test_each_verdict_stands_beside_its_passage() -> None:
     words = shown(made())
     assert (
-        "1✗ refuted first x = 0: left 1, right 0. True: x + 1 >= x. True if x = 2 or kernel: fused. "
-        "Nearest true statement x + 1 >= x Exact value x + 1 Counterexample x = 0 Worked out x=0: x + 1 = 1 != 0;"
+        "1✗ refuted first x = 0: left 1, right 0. True: x+1≥x. True if x=2 or kernel: fused. "
+        "Nearest true statement x + 1 >= x Exact value x+1 Counterexample x = 0 Worked out x+1 = 1x = 0 True if"
         in words
     )
     assert "2✓ proved second linear arithmetic" in words
@@ -368,7 +368,7 @@ def test_a_passage_belongs_to_one_speaker() -> None:
         (7, "**Assistant"),
     ]
     shown = page(found)
-    spoken = [each.partition("</section>")[0] for each in shown.split('<section class="turn"')[1:]]
+    spoken = [each.partition("</section>")[0] for each in shown.split('<section class="turn')[1:]]
     assert "You are right." in spoken[1]
     assert "Is " not in spoken[1]
     assert len(spoken) == 3, "a turn without words is not shown"
@@ -380,3 +380,8 @@ def test_the_counterexample_of_an_earlier_line_is_put_in_numbers() -> None:
     found = gist(Verdict("a", "refuted", "exact witness", detail))
     assert found is not None
     assert found.words == "D = 3, q = (1, 1, 1): left 10, right 16 (needed in line 836)."
+
+
+def test_a_stacked_table_names_its_columns_without_their_chips() -> None:
+    table = "| a | b | c | so $1 + 1 = 2$ |\n|---|---|---|---|\n| 1 | 2 | 3 | 4 |\n"
+    assert 'data-column="so 1+1=2"' in page(review(table, name="a.md"))

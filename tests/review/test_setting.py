@@ -105,7 +105,7 @@ def test_what_is_no_formula_is_refused(latex: str) -> None:
 KNOWN = """
 p span code small div table thead tbody tr th td pre a ul ol li h1 h2 h3 h4 h5 h6 blockquote em strong s br hr
 math mrow mi mn mo mtext mspace msub msup msubsup munder mover munderover mfrac msqrt mroot mtable mtr mtd mstyle
-mpadded mphantom
+mpadded mphantom wbr
 """
 ATTRIBUTES = """
 class title href rel start tabindex role aria-label display alttext stretchy fence separator movablelimits accent
