@@ -120,6 +120,12 @@ LIMITED = re.compile(
 )
 UNIT_AFTER = re.compile(r"\s*\$?\s*([A-Za-z]{2,}(?:/[A-Za-z]+)?)\s*(?:[.,]|$)")
 UNIT = re.compile(r"\s*[A-Za-z%]+(?:[/-][A-Za-z]+)?\s*\.?")
+QUALIFIED = re.compile(  # what stands after the formula changes it: 7 or more, 7 parameters too many
+    r"\s*(?:\w+\s+){0,2}(?:or\s+(?:more|less|fewer|greater|higher|lower|so)|too\s+(?:many|few|much)|more|less|fewer|extra"
+    r"|short|times|squared|cubed|minus|plus|ago|away)\b",
+    re.I,
+)
+COUNTED = re.compile(r"((?:\s+[a-z]{3,}){1,3})\s*\.?")
 LOOSE = re.compile(r"(?<![\\$])\$([^$\n]+?)\$(?!\d)")
 PROSE = re.compile(r"[A-Za-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}")
 
@@ -172,6 +178,8 @@ def final_answer(text: str) -> Final:
     text = _without_lead(text)
     if (only := FORMULA.match(text)) and _with_unit(only, text) != _content(only) and UNIT.fullmatch(text, only.end()):
         return Final(_with_unit(only, text), "the whole text")
+    if only and (noun := COUNTED.fullmatch(text, only.end())) and not NOT_COUNTED.search(noun[1]):
+        return Final(rf"{_content(only)} \text{{{noun[1]}}}", "the whole text")
     if len(text) <= FORMULAS and "\n" not in text and not PROSE.search(re.sub(r"\\[A-Za-z]+|\{[^{}]*\}", " ", text)):
         return Final(text, "the whole text")
     formulas = list(FORMULA.finditer(text)) or list(LOOSE.finditer(text)) or list(CODE.finditer(text))
@@ -183,9 +191,9 @@ def final_answer(text: str) -> Final:
     sentence = re.split(r"(?<=[.!?])\s+(?=[A-Z])|\n\s*\n", text[: last.start()])[-1]
     if DENIED.search(sentence) or DENIED.search(text[last.end() : last.end() + 80]):
         raise Unread("the last formula stands in a sentence that denies or limits it")
-    if (of := re.search(r"((?:\w+\s+){1,8})(?:is|are|equals|=)\s*$", sentence)) and CHANGED.search(of[1]):
+    if (of := re.search(r"((?:\w+\s+){1,8})(?:is|are|equals|=)\s*$", sentence[-SHORT:])) and CHANGED.search(of[1]):
         raise Unread("the last formula is the value of something else")
-    if LIMITED.search(text[max(last.start() - 40, 0) : last.start()]):
+    if LIMITED.search(text[max(last.start() - 40, 0) : last.start()]) or QUALIFIED.match(text, last.end()):
         raise Unread("the words before the last formula limit it")
     alone = not re.search(r"\w", text[last.end() :]) and not FORMULA.search(sentence)
     return Final(_with_unit(last, text), "the last formula", sure=alone)

@@ -30,7 +30,8 @@ CHOICE = re.compile(
     r"\s*(?:\\text\s*\{)?\s*(?:option|choice|answer)?\s*[(\[]?([A-J])[)\]]?\s*\}?\s*(?:[.:)]\s*(.*)|\s+is\s+(?:the\s+)?(?:correct|right|true)(?:\s+\w+)?\.?)?",
     re.I | re.S,
 )
-WITH_TEXT = re.compile(r"\s*(?:\\text\s*\{\s*)?(?:\(([A-J])\)|([A-J])[.:)])\s*\}?\s+(\S.*)", re.S)  # (B) 42
+WITH_TEXT = re.compile(r"\s*(?:\\text\s*\{\s*)?(?:\(([A-Ja-j])\)|([A-J])[.:)])\s*\}?\s+(\S.*)", re.S)  # (B) 42
+BOLD_CHOICE = re.compile(r"\\(?:text\w*|math\w+)\s*\{\s*(\(?[A-J]\)?[.:)]?)\s*\}(?:\\[ ,;]|\\q?quad|~|\s)*")
 UNITED = re.compile(r"\$?(-?\d[\d.,]*(?:\s*\\(?:times|cdot)\s*10\^\{?-?\d+\}?)?)\s*([A-Za-z][A-Za-z0-9 /*^-]*)\$?")
 DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 SPOKEN = {
@@ -224,7 +225,7 @@ def _defined(final: Final, other: Final, world: World) -> World:
 
 def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
     """Two final answers, as text: choices, einsums and words first, then formulas."""
-    one, other = (spelled_number(text) or text for text in (one, other))
+    one, other = (spelled_number(text) or BOLD_CHOICE.sub(r"\1 ", text).strip() for text in (one, other))
     texts = [_plain(text) for text in (one, other)]
     read[:] = texts
     if texts[0] == texts[1] and texts[0]:
@@ -233,6 +234,8 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
         return chosen
     for text, rest in ((one, other), (other, one)):
         if (choice := WITH_TEXT.fullmatch(text)) and not re.search(rf"(?<![A-Za-z\\]){choice[1] or choice[2]}\b", rest):
+            if re.search(r"\([A-Ja-j]\)\s", choice[3]):
+                return undecided("more is said than one choice")
             world.notes.append(f"the text of choice {choice[1] or choice[2]} was compared")
             return _pair(choice[3], rest, world, read)
     einsums = [found for text in (one, other) if (found := _einsum(text)) is not None]
@@ -255,6 +258,8 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
             if (united := _united(text)) is not None:  # 90 min, where min is a function
                 trees.append([united])
                 continue
+            if (scaled := _by_letters(texts, world)) is not None:
+                return scaled
             raise Unread(f"the {('answer', 'key')[place]} is not read: {error}") from error
         read[place] = shown(trees[-1][0])
     for place in (0, 1):  # 3000 m beside 3 km
@@ -285,8 +290,8 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
             place = 0 if _united(texts[1]) is not None else 1
             if compared(trees[place][0], units[0].parts[0], world).verdict == "equal":
                 return depends(f"if the number is in {units[0].text}")
-        if (scaled := _scaled(texts)) and compared(scaled[0], scaled[1], world).verdict in ("equal", "depends"):
-            return depends("if k, M and B stand for thousand, million and billion")
+        if (scaled := _by_letters(texts, world)) is not None:
+            return scaled
     if len({outcome.verdict for outcome in outcomes}) > 1:
         return undecided("it can be read in two ways, with different verdicts")
     return outcomes[0]
@@ -303,11 +308,21 @@ def _united(text: str) -> Node | None:
         return None
 
 
+def _by_letters(texts: list[str], world: World) -> Outcome | None:
+    """The condition that letters stand for sizes (25.6M beside 25,600,000), if that makes both equal."""
+    scaled = _scaled(texts)
+    if scaled and compared(scaled[0], scaled[1], world).verdict in ("equal", "depends"):
+        return depends("if k, M and B stand for thousand, million and billion")
+    return None
+
+
 def _scaled(texts: list[str]) -> list[Node] | None:
     """Both as numbers, where one ends in a letter for its size (2.5M), or nothing."""
     found, letters = [], 0
     for text in texts:
-        match = re.fullmatch(r"\$?(-?\d[\d.,]*)\s?([kKMBT]?)\$?", text)
+        match = re.fullmatch(
+            r"\$?(-?\d[\d.,]*)\s?([kKMBT]?)\$?(?: (?:parameters|params|tokens|weights|entries))?", text
+        )
         try:
             value = readings(match[1] if match else text)[0]
         except Unread:

@@ -444,6 +444,8 @@ class Parser:
     def powered(self, node: Node) -> Node:
         above = self.script()
         shown = [each.text for each in above]
+        if shown in (["T"], ["⊤"]) and node == number("1"):
+            raise Unread("a vector of ones")
         if shown in (["T"], ["⊤"]) and node.kind not in ("number",) and not _greek(node):
             return Node("transpose", (node,))
         if shown == ["t"] and node.kind == "name" and node.text[0].isupper():

@@ -34,6 +34,22 @@ DOUBLED = re.compile(  # \\frac, escaped twice; a new row before a command keeps
 UPRIGHT_WORD = r"\\(?:text|mathrm)\s*\{\s*([A-Za-z ]+(?:\^\d)?)\s*\}(\^\d)?"
 UNIT_QUOTIENT = re.compile(rf"\\frac\s*\{{\s*{UPRIGHT_WORD}\s*\}}\s*\{{\s*{UPRIGHT_WORD}\s*\}}")
 ENDS = r"(\s*[^\[\](){}]+,[^\[\](){}]+)"  # of an interval with outward brackets
+STARRED = re.compile(
+    r"^((?:\\(?:mathbf|boldsymbol|bm|hat)\s*)?\{?\\?[A-Za-z]+\}?)\s*\^\s*\{?\s*(?:\*|\\ast|\\star)\s*\}?\s*(?==)"
+)
+VALUED = re.compile(  # a derivative, limit or integral whose value is stated: dL/dz = p - y
+    r"^((?:\\nabla(?:_(?:\{[^{}]*\}|\\?\w+))?\s*(?:\\?[A-Za-z]+|\\mathcal\s*\{?[A-Za-z]\}?)(?:\([^()=]*\))?"
+    r"|\\[dt]?frac\s*\{\s*(?:d|\\partial|\\mathrm\s*\{d\})(?:[^{}]|\{[^{}]*\})*\}\s*"
+    r"\{\s*(?:d|\\partial|\\mathrm\s*\{d\})(?:[^{}]|\{[^{}]*\})+\}"
+    r"|\\lim_\{[^{}]*\}[^=+]*|\\int(?![A-Za-z])[^=]*d\s*\\?[A-Za-z]+))\s*=(?=[^=]*$)"
+)
+
+
+def _micro(match: "re.Match[str]") -> str:
+    """Microseconds and micrometres, whose prefix is typed as the letter mu."""
+    return rf" \text{{ µ{match[1] or match[2]}}}"
+
+
 TYPED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(?<=[\w)}\]])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]{2,}|[⁰¹⁴⁵⁶⁷⁸⁹ⁿ]"), lambda m: _raised(m[0])),
     (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
@@ -59,6 +75,12 @@ TYPED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(rf"^\[{ENDS}\[$"), r"[\1)"),
     (UPRIGHT, lambda m: _spaced_unit(m[1], m[0])),
     (re.compile(r"^[^\\]*(?:@|[A-Za-z)]\.(?:m?T|transpose\())[^\\]*$"), lambda m: _typed_matrices(m[0])),
+    (STARRED, r"\1_{\\text{star}} "),
+    (VALUED, lambda m: rf"\text{{ValueOf{re.sub(r'[^A-Za-z0-9]', '', m[1]).replace('x', 'xx')}}} = "),
+    (
+        re.compile(r"(?<=\d)(?:\\[ ,;]|\s)*(?:\\mu\s*|[µμ])(?:\\(?:text|mathrm)\s*\{\s*([smgLA])\s*\}|([smgLA]))$"),
+        _micro,
+    ),
     (re.compile(r"^(?:torch\.)?Size\(\s*(\[[^\]]*\])\s*\)$"), r"\1"),
     (re.compile(r"^(?:the\s+)?shape\s*:?\s*(?=[(\[])", re.I), ""),
     (re.compile(r"^(?:all real numbers|all reals|the real numbers|any real number)$", re.I), r"\\mathbb{R}"),

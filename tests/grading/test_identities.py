@@ -1,5 +1,7 @@
 """Sentences, Markdown and code around an answer, and identities of floors, sums and matrices; each with near misses."""
 
+import time
+
 import pytest
 
 from likewise.grading import grade
@@ -24,6 +26,20 @@ EQUAL = [
     # choices with their text
     ("42", "(B) 42", None),
     ("\\boxed{\\frac{84}{2}}", "B. 42", None),
+    (r"\boxed{\textbf{(C)}\ 42}", "C", None),
+    (r"\boxed{\textbf{(C) } 42}", "42", None),
+    ("(a) 3", "3", None),
+    # a derivative, limit or integral whose value is stated
+    (r"\frac{\partial L}{\partial z_i} = p_i - y_i", "p_i - y_i", None),
+    (r"$\nabla_W L = \frac{2}{n} X^T(XW - Y)$", "$2X^T(XW-Y)/n$", None),
+    (r"$\frac{dy}{dx} = 3x^2$", "3x^2", None),
+    (r"$$\int_0^1 x^2 \, dx = \frac{1}{3}$$", "1/3", None),
+    (r"Thus $\lim_{x \to 0} \frac{\sin x}{x} = 1$.", "1", None),
+    (r"$\mathbf{w}^* = (X^\top X)^{-1}X^\top y$", "(X^TX)^{-1}X^Ty", None),
+    # units and counted nouns after a formula
+    (r"$3.2\,\mu s$", "3200 ns", None),
+    (r"$3.2\ \mu\text{m}$", "0.0032 mm", None),
+    (r"$7 \times 10^9$ parameters", "7000000000", None),
     # letters
     ("P(P-1)", "$P^2 - P$", None),
     ("$P(P-1)/2$", r"$\binom{P}{2}$", None),
@@ -93,6 +109,25 @@ NEAR_MISSES = [
     ("C", "(B) 42", None),
     (r"\sin[2x)", r"2\sin x \cos x", None),
     ("The square of the number is $17$.", "17", None),
+    (r"\boxed{\textbf{(D)}\ 42}", "C", None),
+    (r"\boxed{\textbf{(C) } 41}", "42", None),
+    ("(a) 4", "3", None),
+    ("(a) 3 (b) 4", "3", None),
+    ("(a) 3, (b) 4", "3", None),
+    (r"\frac{\partial L}{\partial z_i} = y_i - p_i", "p_i - y_i", None),
+    (r"\frac{\partial L}{\partial z_i} = p_i - y_i", r"\frac{\partial L}{\partial z_j} = p_i - y_i", None),
+    (r"\frac{\partial L}{\partial z_i} = 2 \frac{\partial L}{\partial z_j}", "2", None),
+    (r"2 \frac{dy}{dx} = 3x^2", "3x^2", None),
+    (r"\int_0^1 x^2 \, dx = \frac{1}{3} + C", "1/3", None),
+    (r"\int_0^1 x^2 \, dx = \frac{1}{3}", r"\int_0^2 x^2 \, dx = \frac{1}{3}", None),
+    (r"\int_0^1 x^2 dx + 1 = \frac{1}{3}", "1/3", None),
+    (r"\int_0^1 x^2 dx = \int_0^1 y^2 dy", r"\int_0^1 y^2 dy + 1", None),
+    (r"$\mathbf{w}^* = (X X^\top)^{-1}X^\top y$", "(X^TX)^{-1}X^Ty", None),
+    (r"$3.2\,\mu s$", "3.2 ms", None),
+    (r"$7 \times 10^9$ parameters", "7000000", None),
+    (r"$7$ parameters too many", "7", None),
+    (r"$7$ or more parameters", "7", None),
+    (r"$\mathbf{1}^T x$", "x", None),
     ("P(P+1)", "$P^2 - P$", None),
     ("P(A)P(B)", "P(A, B)", None),
     ("P(X = 1)", "P", None),
@@ -150,6 +185,7 @@ DEPENDS = [
     ("$d_k$", r"$\frac{D}{H}$", "D = H*d_{k}"),
     (r"\det(cA)", r"c^n \det A", "n"),
     ("128 multiply-adds", "128", "multiply-adds"),
+    ("175B parameters", "175000000000", "billion"),
 ]
 
 
@@ -174,3 +210,19 @@ def test_sizes_that_may_be_the_same_are_a_condition_in_both_orders(row):
     for found in (grade(answer, key), grade(key, answer)):
         assert found.verdict == "depends", found
         assert said in found.condition
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\int " + "d" * 1_900, r"\int " + "d x" * 600, r"\frac{d" + "{}" * 900, "**a" * 60_000, "**" + "a " * 90_000,
+        "@" * 1_900, "a" * 190_000 + " $x$", "a " * 90_000 + "= $x$", "P(" * 900, "(A) " * 450,
+        r"\lim_{" + "x" * 1_900, "O(" * 90,
+        r"\nabla" * 300, "x^* = " * 300, r"\textbf{(A)} " * 140,
+    ],
+    ids=lambda text: text[:12],
+)  # fmt: skip
+def test_what_is_read_around_an_answer_takes_bounded_time(text: str) -> None:
+    start = time.process_time()
+    assert grade(text, "42").verdict != "equal"
+    assert time.process_time() - start < 1
