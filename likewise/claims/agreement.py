@@ -36,9 +36,12 @@ FILLS = ("zero", "one", "small", "positive", "parts", "small", "unit", "axis")
 BITS, ROOT_BITS = 128, 1024
 NOTHING = Finding("inconclusive", "undecided", "no point was found that satisfies the assumptions", engine="judge")
 NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:/[0-9]+)?")
-RAY = re.compile(r"(?:([0-9]+)\*)?t(?:\^([0-9]+))?|([0-9]+)")
+PART = re.compile(r"(?:([0-9]+)\*)?t(?:\^([0-9]+))?|([0-9]+)")  # of a size along a ray
+Ray = tuple[tuple[int, int], ...]  # factors and exponents of t, to be added up
+BESIDE = 0.2  # of the rays
 STEPS = (2**12, 2**24, 2**48)  # values of t along a ray
 FAR = (2**96, 2**192, 2**384)  # for what grows slowly
+FARTHEST = (2**4096, 2**8192, 2**16384)  # for small powers next to logarithms
 NEAR = (2**3, 2**6, 2**12)  # where a sum over an index has too many terms at those
 GROWS, NEARLY, STAYS = 1.4, 1.5, 8.0  # factors between them: a logarithm doubles, a power of t^(1/4) grows eightfold
 
@@ -219,17 +222,19 @@ def _with_roots(claim: Claim, text: str) -> list[Any] | None:
 def _escapes(claim: Claim, found: Finding) -> bool | None:
     """Whether |f|/|g| grows along the engine's ray, or is infinite at its point; None where it has no value."""
     assert isinstance(claim.relation, Bounded)
-    ray: dict[str, tuple[int, int]] = {}
+    ray: dict[str, Ray] = {}
     for name, text in found.witness:
-        match = RAY.fullmatch(text)
-        if match and claim.size(name) is not None:
-            factor, exponent, fixed = match.groups()
-            ray[name] = (int(fixed), 0) if fixed else (int(factor or 1), int(exponent or 1))
+        parts = [PART.fullmatch(part) for part in text.split("+")]
+        if claim.size(name) is not None and all(parts):
+            ray[name] = tuple(
+                (int(fixed), 0) if fixed else (int(factor or 1), int(exponent or 1))
+                for factor, exponent, fixed in (part.groups() for part in parts if part)
+            )
     free = [size.name for size in claim.sizes if size.equation is None]
-    full = {name: ray.get(name, (1, 0)) for name in free}
+    full = {name: ray.get(name, ((1, 0),)) for name in free}
     orders = ("O", "Omega") if claim.relation.order == "Theta" else (claim.relation.order,)
     seen, rising = False, False
-    for steps, factor in ((STEPS, GROWS), (NEAR, NEARLY), (FAR, GROWS)):
+    for steps, factor in ((STEPS, GROWS), (NEAR, NEARLY), (FAR, GROWS), (FARTHEST, GROWS)):
         ratios = _along(claim, full, steps)
         if ratios is None or (seen and steps == NEAR):
             continue
@@ -252,13 +257,15 @@ def _grows(ratios: list[Any], factor: float) -> bool:
     return all(bool(b > a * factor) for a, b in pairwise(ratios))
 
 
-def _along(claim: Claim, ray: Mapping[str, tuple[int, int]], steps: tuple[int, ...] = STEPS) -> list[Any] | None:
+def _along(claim: Claim, ray: Mapping[str, Ray], steps: tuple[int, ...] = STEPS) -> list[Any] | None:
     """|f|/|g| at three steps of a ray; None where the ray leaves the claim."""
     ctx.prec = BITS
     found = []
     for t in steps:
         try:
-            value = judge.ratio(claim, {name: factor * t**exponent for name, (factor, exponent) in ray.items()})
+            value = judge.ratio(
+                claim, {name: sum(factor * t**exponent for factor, exponent in parts) for name, parts in ray.items()}
+            )
         except (judge.Undefined, judge.Unclear, judge.Misfit, judge.Outside, judge.Turned, OverflowError):
             return None
         if value is None:
@@ -274,13 +281,21 @@ def _growing(claim: Claim) -> str | None:
     orders = ("O", "Omega") if claim.relation.order == "Theta" else (claim.relation.order,)
     ends = time.process_time() + SHARE * claim.budget
     for _ in range(POINTS):
-        ray = {name: (draw.choice((1, 1, 2, 3)), draw.choice((0, 0, 1, 1, 2, 3))) for name in free}
+        ray: dict[str, Ray] = {}
+        for name in free:
+            ray[name] = ((draw.choice((1, 1, 2, 3)), draw.choice((0, 0, 1, 1, 2, 3))),)
+        if len(free) > 1 and draw.random() < BESIDE:  # one size, and one that is larger by 1
+            one, other = draw.sample(free, 2)
+            ray[one] = (*ray[other], (1, 0))
         ratios = _along(claim, ray)
         ratios = _along(claim, ray, NEAR) if ratios is None else ratios
         if ratios is not None:
             turned = _turned(ratios)
             if ("O" in orders and _grows(ratios, STAYS)) or ("Omega" in orders and _grows(turned, STAYS)):
-                return ", ".join(f"{name}={factor}*t^{exponent}" for name, (factor, exponent) in ray.items())
+                return ", ".join(
+                    f"{name}={'+'.join(f'{factor}*t^{exponent}' for factor, exponent in parts)}"
+                    for name, parts in ray.items()
+                )
         if time.process_time() > ends:
             break
     return None

@@ -32,6 +32,7 @@ AXES = (2, 1, 3, 2, 4, 1, 2, 3, 5, 2, 3, 7, 1, 4, 9)
 STYLES = (
     *("small", "zero", "one", "axis", "small", "equal", "parts", "opposite"),
     *("unit", "scales", "written", "positive", "huge", "tiny", "shares", "small"),
+    *("symmetric", "skew", "turned", "projecting"),
 )
 SCALES = (0, 1, -1, 2, -3, 5, 10, -10, 100, 1000, -1000, 10**6, Fraction(1, 2), Fraction(1, 100), Fraction(-1, 10**6))
 UNITS = (Fraction(3, 5), Fraction(4, 5))
@@ -214,7 +215,10 @@ def filled(
             if count > 400:
                 return None
             values[variable.name] = [_entry(variable, draw, style, numbers, place) for place in range(count)]
-        _related(claim, values, style, [variable for variable in free if isinstance(variable.kind, Reals)])
+        real = [variable for variable in free if isinstance(variable.kind, Reals)]
+        _related(claim, values, style, real)
+        for variable in real:
+            _shaped(values[variable.name], point.shape(variable), style)
         for variable in free:
             if variable.name in given:
                 values[variable.name] = _solved(claim, sizes, values, variable, given[variable.name])
@@ -241,6 +245,25 @@ def _related(claim: Claim, values: Mapping[str, list], style: str, free: list[Va
     for variable in free[1:]:
         if len(values[variable.name]) == len(first) and variable.kind == free[0].kind:
             values[variable.name][:] = first if style == "equal" else [-entry for entry in first]
+
+
+def _shaped(entries: list, shape: tuple[int, ...], style: str) -> None:
+    """A matrix that is symmetric, the negative of its transpose, orthogonal (or part of such), or a projection."""
+    if len(shape) != 2 or style not in ("symmetric", "skew", "turned", "projecting"):
+        return
+    rows, columns = shape
+    for i, j in product(range(rows), range(columns)):
+        if style == "turned":  # every row is moved on by one, the first changes its sign
+            value = fmpq(int(j == (i + 1) % max(shape)) * (-1 if i == 0 else 1))
+        elif style == "projecting":
+            value = fmpq(int(i == j and i % 2 == 0))
+        elif i < min(shape) and j < min(shape) and i >= j:
+            other = entries[j * columns + i]
+            value = other if style == "symmetric" or i == j else -other
+            value = fmpq(0) if style == "skew" and i == j else value
+        else:
+            continue
+        entries[i * columns + j] = value
 
 
 def _entry(variable: Variable, draw: Random, style: str, numbers: list[Fraction], place: int) -> fmpq:

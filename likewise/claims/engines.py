@@ -108,6 +108,11 @@ def bounding_terms(claim: Claim) -> Finding | None:
     return _later("growth.upper").decide(claim, found_by_engines)
 
 
+def widening(claim: Claim) -> Finding | None:
+    """Decide an order with a difference of sizes of which one is assumed to be larger."""
+    return _later("growth.gaps").decide(claim, found_by_engines)
+
+
 def _later(module: str) -> ModuleType:
     """Loaded when it is first asked."""
     return import_module(f"likewise.claims.{module}")
@@ -135,7 +140,7 @@ def _engines_for(claim: Claim) -> tuple[Engine, ...]:
         case Counts():
             return (counts.decide,)
         case Bounded():
-            return (counts.decide, orders.decide, growing, bounding_terms)
+            return (counts.decide, orders.decide, widening, growing, bounding_terms)
     if any(_mentions(node, Moment | Probability) for node in nodes(claim.relation)):
         return CHANCES
     if programs_of(claim):

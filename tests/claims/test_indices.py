@@ -2,7 +2,7 @@
 
 import pytest
 
-from likewise.claims.algebra import indices
+from likewise.claims.algebra import equations
 from likewise.claims.algebra.questions import question
 from likewise.claims.engines import decide
 from likewise.claims.language.parser import parse
@@ -76,7 +76,7 @@ def test_normal_forms_are_equal_only_where_the_sides_are(row: str) -> None:
     asked = question(claim)
     assert asked is not None
     try:
-        found = indices.equal(asked)
+        found = equations.equal(asked)
     except Undecided:
         found = None
     if row in UNDEFINED:

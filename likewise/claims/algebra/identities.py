@@ -7,7 +7,7 @@ from itertools import pairwise
 from random import Random
 
 from likewise.claims import arrays
-from likewise.claims.algebra import indices, stability
+from likewise.claims.algebra import equations, stability
 from likewise.claims.algebra.coordinates import Coordinates, violated
 from likewise.claims.algebra.domains import one_sided
 from likewise.claims.algebra.elementary import substitute
@@ -207,7 +207,7 @@ def _by_signs(asked: Question) -> str | None:
 
 def _by_indices(asked: Question) -> str | None:
     """Equations between arrays of any length, entry by entry."""
-    return "index notation" if indices.equal(asked) else None
+    return "index notation" if equations.equal(asked) else None
 
 
 def averaged(claim: Claim) -> Finding | None:
@@ -218,7 +218,7 @@ def averaged(claim: Claim) -> Finding | None:
     used = set().union(*(names(term) for term in asked.chain.terms))
     if asked.solved or not used <= {each.name for each in (*claim.variables, *claim.sizes)}:
         return None
-    if not indices.equal(asked) or one_sided(asked):
+    if not equations.equal(asked) or one_sided(asked):
         return None
     scope = _scope(asked)
     return Finding("holds", "proved", f"{scope} (index notation, cumulants{_condition(asked)})", engine="gaussian")
@@ -227,7 +227,7 @@ def averaged(claim: Claim) -> Finding | None:
 def _same_indices(asked: Question) -> bool:
     """Whether index notation, which is fast, shows that arrays are equal: then no number is tried first."""
     try:
-        return any(map(asked.dims, asked.variables)) and indices.equal(asked)
+        return any(map(asked.dims, asked.variables)) and equations.equal(asked)
     except (Undecided, ArithmeticError, IndexError):
         return False
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from itertools import combinations, count, groupby, pairwise, permutations, product
+from itertools import combinations, count, groupby, permutations, product
 from math import comb, factorial, floor
 from typing import Any
 
@@ -50,7 +50,7 @@ Term = tuple  # ((atom, exponent), ...) in order
 _fresh = count()
 
 
-def _new() -> Place:
+def new_place() -> Place:
     """The name of an index, which no claim can contain."""
     return f"~{next(_fresh)}"
 
@@ -68,7 +68,7 @@ class Expr:
         pairs = list(product(self.terms, other.terms))
         if len(pairs) > TERMS:
             raise Undecided(f"more than {TERMS} products")
-        return _sum(_product([*a, *b], c * d) for (a, c), (b, d) in pairs)
+        return added(times([*a, *b], c * d) for (a, c), (b, d) in pairs)
 
     def scaled(self, factor: Fraction | int) -> "Expr":
         """A multiple."""
@@ -85,7 +85,7 @@ def _expr(pairs: Iterable[tuple[Term, Fraction]]) -> Expr:
     return Expr(tuple(sorted(kept, key=repr)))
 
 
-def _sum(parts: Iterable[Expr]) -> Expr:
+def added(parts: Iterable[Expr]) -> Expr:
     return _expr(pair for part in parts for pair in part.terms)
 
 
@@ -93,14 +93,14 @@ def _number(value: Fraction | int) -> Expr:
     return _expr([((), Fraction(value))])
 
 
-def _atom(*parts: Any) -> Expr:
+def of_atom(*parts: Any) -> Expr:
     return Expr(((((parts, Fraction(1)),), Fraction(1)),))
 
 
 ZERO, UNIT = _number(0), _number(1)
 
 
-def _product(factors: Iterable[tuple[Atom, Fraction]], coefficient: Fraction) -> Expr:
+def times(factors: Iterable[tuple[Atom, Fraction]], coefficient: Fraction) -> Expr:
     """A product with equal factors together, deltas used up, and numbers under roots taken out where they can be."""
     powers: dict[Atom, Fraction] = {}
     for atom, exponent in factors:
@@ -123,13 +123,13 @@ def _product(factors: Iterable[tuple[Atom, Fraction]], coefficient: Fraction) ->
         _, one, other = atom
         kept, gone = sorted((one, other), key=lambda place: (not place.isdigit(), place))
         rest = [(each, exponent) for each, exponent in powers.items() if each != atom]
-        if any(_has(each, gone) for each, _ in rest):
-            moved = _renamed(Expr(((tuple(rest), coefficient),)), {gone: kept})
-            return _sum(_product([*term, (atom, Fraction(1))], value) for term, value in moved.terms)
+        if any(has(each, gone) for each, _ in rest):
+            moved = renamed(Expr(((tuple(rest), coefficient),)), {gone: kept})
+            return added(times([*term, (atom, Fraction(1))], value) for term, value in moved.terms)
     for atom, exponent in powers.items():
         if atom[0] == "plus" and exponent.denominator == 1 and 0 < exponent <= EXPONENT:
             rest = [(each, power) for each, power in powers.items() if each != atom]
-            return reduce(lambda a, b: a * b, [atom[1]] * int(exponent), _product(rest, coefficient))
+            return reduce(lambda a, b: a * b, [atom[1]] * int(exponent), times(rest, coefficient))
     return Expr(((tuple(sorted(powers.items(), key=repr)), coefficient),)) if coefficient else ZERO
 
 
@@ -138,58 +138,58 @@ def _delta(one: Place, other: Place) -> Expr:
         return UNIT
     if one.isdigit() and other.isdigit():
         return ZERO
-    return _atom("d", *sorted((one, other)))
+    return of_atom("d", *sorted((one, other)))
 
 
-def _has(part: Any, place: Place) -> bool:
+def has(part: Any, place: Place) -> bool:
     """Whether an index occurs free; the names of bound ones are those of no other."""
     if isinstance(part, Expr):
-        return any(_has(atom, place) for term, _ in part.terms for atom, _ in term)
+        return any(has(atom, place) for term, _ in part.terms for atom, _ in term)
     if isinstance(part, tuple):
-        return any(_has(each, place) for each in part)
+        return any(has(each, place) for each in part)
     return part == place
 
 
-def _renamed(part: Expr, places: Mapping[Place, Place]) -> Expr:
+def renamed(part: Expr, places: Mapping[Place, Place]) -> Expr:
     """The same with free indices replaced."""
-    return _over(part, lambda atom: _renamed_atom(atom, places))
+    return over_atoms(part, lambda atom: _renamed_atom(atom, places))
 
 
-def _over(part: Expr, change: Callable[[Atom], Expr]) -> Expr:
+def over_atoms(part: Expr, change: Callable[[Atom], Expr]) -> Expr:
     """Every atom replaced by what it becomes."""
-    return _sum(
+    return added(
         reduce(lambda a, b: a * b, [_power(change(atom), exponent) for atom, exponent in term], _number(value))
         for term, value in part.terms
     )
 
 
 def _renamed_atom(atom: Atom, places: Mapping[Place, Place]) -> Expr:
-    if not any(_has(atom, place) for place in places):
-        return _atom(*atom)
+    if not any(has(atom, place) for place in places):
+        return of_atom(*atom)
     match atom:
         case ("x", name, at):
-            return _atom("x", name, tuple(places.get(each, each) for each in at))
+            return of_atom("x", name, tuple(places.get(each, each) for each in at))
         case ("i", at):
             moved = places.get(at, at)
-            return _number(int(moved)) if moved.isdigit() else _atom("i", moved)
+            return _number(int(moved)) if moved.isdigit() else of_atom("i", moved)
         case ("d", one, other):
             return _delta(places.get(one, one), places.get(other, other))
         case ("exp", inner):
-            return _exp(_renamed(inner, places))
+            return _exp(renamed(inner, places))
         case ("sum", ranges, inner):
-            fresh = {bound: _new() for bound, _ in ranges}
-            body = _renamed(inner, {**places, **fresh})
-            return _summed(body, [(fresh[bound], length) for bound, length in ranges])
+            fresh = {bound: new_place() for bound, _ in ranges}
+            body = renamed(inner, {**places, **fresh})
+            return summed(body, [(fresh[bound], length) for bound, length in ranges])
         case ("max", parts):
-            return _atom("max", tuple(sorted((_renamed(each, places) for each in parts), key=repr)))
+            return of_atom("max", tuple(sorted((renamed(each, places) for each in parts), key=repr)))
         case (kind, inner):
-            return FUNCTIONS[kind](_renamed(inner, places))
+            return FUNCTIONS[kind](renamed(inner, places))
     raise Undecided("an index inside")
 
 
-def _summed(body: Expr, ranges: list[tuple[Place, Expr]]) -> Expr:
+def summed(body: Expr, ranges: list[tuple[Place, Expr]]) -> Expr:
     """Σ over indices of a sum of products, each split into what its indices tie together."""
-    return _sum(_summed_term(term, value, ranges) for term, value in body.terms)
+    return added(_summed_term(term, value, ranges) for term, value in body.terms)
 
 
 def _summed_term(term: Term, value: Fraction, ranges: list[tuple[Place, Expr]]) -> Expr:
@@ -200,30 +200,30 @@ def _summed_term(term: Term, value: Fraction, ranges: list[tuple[Place, Expr]]) 
             other = atom[1] if atom[2] == place else atom[2]
             rest = Expr(((tuple(pair for pair in factors if pair[0] != atom), value),))
             left = [(each, length) for each, length in bound.items() if each != place]
-            return _summed(_renamed(rest, {place: other}), left)
+            return summed(renamed(rest, {place: other}), left)
     for atom, exponent in factors:
-        inside = any(_has(atom, place) for place in bound)
+        inside = any(has(atom, place) for place in bound)
         if atom[0] == "sum" and inside and exponent.denominator == 1 and 0 < exponent <= EXPONENT:
             rest = Expr(((tuple(pair for pair in factors if pair[0] != atom), value),))
             for _ in range(int(exponent)):
-                fresh = {each: _new() for each, _ in atom[1]}
+                fresh = {each: new_place() for each, _ in atom[1]}
                 ranges = [*ranges, *((fresh[each], length) for each, length in atom[1])]
-                rest = rest * _renamed(atom[2], fresh)
-            return _summed(rest, ranges)
+                rest = rest * renamed(atom[2], fresh)
+            return summed(rest, ranges)
     for place, length in bound.items():  # Σ_j exp(x[i, j]) times its own inverse, inside a sum over i
-        mine = [(atom, e) for atom, e in factors if _has(atom, place)]
+        mine = [(atom, e) for atom, e in factors if has(atom, place)]
         below = [atom for atom, e in factors if e < 0 and e.denominator == 1 and atom[0] == "sum"]
         if below and mine and not any(atom in below for atom, _ in mine):
             whole = _closed(mine, [(place, length)])
-            if any(whole == _atom(*atom) for atom in below):
+            if any(whole == of_atom(*atom) for atom in below):
                 rest = Expr(((tuple(pair for pair in factors if pair not in mine), value),)) * whole
-                return _summed(rest, [(each, n) for each, n in bound.items() if each != place])
+                return summed(rest, [(each, n) for each, n in bound.items() if each != place])
     found = _number(value)
     while bound:
         tied, mine = {next(iter(bound))}, []
         while True:
-            mine = [(atom, e) for atom, e in factors if any(_has(atom, place) for place in tied)]
-            more = {place for place in bound if any(_has(atom, place) for atom, _ in mine)} | tied
+            mine = [(atom, e) for atom, e in factors if any(has(atom, place) for place in tied)]
+            more = {place for place in bound if any(has(atom, place) for atom, _ in mine)} | tied
             if more == tied:
                 break
             tied = more
@@ -251,12 +251,12 @@ def _closed(factors: list[tuple[Atom, Fraction]], ranges: list[tuple[Place, Expr
     for chosen in product(*map(permutations, groups)):
         places = [place for group in chosen for place in group]
         names = {place: f"%{level}.{number}" for number, place in enumerate(places)}
-        named = _renamed(body, names)
+        named = renamed(body, names)
         text = repr(named)
         if best is None or text < best[0]:
             best = text, named, tuple((names[place], bound[place]) for place in places)
     assert best is not None
-    return _atom("sum", best[2], best[1])
+    return of_atom("sum", best[2], best[1])
 
 
 def _plain(part: Any, names: Mapping[Place, str]) -> Any:
@@ -313,21 +313,22 @@ def _power(base: Expr, exponent: Fraction) -> Expr:
     if len(base.terms) == 1:
         ((term, value),) = base.terms
         if exponent.denominator == 1:
-            return _product([(atom, e * exponent) for atom, e in term], _raised(value, int(exponent)))
+            return times([(atom, e * exponent) for atom, e in term], _raised(value, int(exponent)))
         if value > 0:
             inside = [pair for pair in term if _never_negative(pair[0])]
             rest = tuple(pair for pair in term if pair not in inside)
             if all(e.denominator == 1 and e % 2 for _, e in rest) or not rest:
                 outside = [(atom, e * exponent) for atom, e in inside] + _root_of(value, exponent)
-                left = [(("plus", Expr(((rest, Fraction(1)),))), exponent)] if rest else []
-                return _product([*outside, *left], Fraction(1))
-        return _product([(("plus", base), exponent)], Fraction(1))
+                alone = len(rest) == 1 and rest[0][0][0] == "plus" and rest[0][1] == 1
+                left = [(rest[0][0] if alone else ("plus", Expr(((rest, Fraction(1)),))), exponent)] if rest else []
+                return times([*outside, *left], Fraction(1))
+        return times([(("plus", base), exponent)], Fraction(1))
     leading = base.terms[0][1]
     if exponent.denominator == 1:
         unit = base.scaled(1 / leading)
-        return _product([(("plus", unit), exponent)], _raised(leading, int(exponent)))
+        return times([(("plus", unit), exponent)], _raised(leading, int(exponent)))
     unit = base.scaled(1 / abs(leading))
-    return _product([(("plus", unit), exponent), *_root_of(abs(leading), exponent)], Fraction(1))
+    return times([(("plus", unit), exponent), *_root_of(abs(leading), exponent)], Fraction(1))
 
 
 def _raised(value: Fraction, exponent: int) -> Fraction:
@@ -360,7 +361,7 @@ def _exp(inner: Expr) -> Expr:
     factors: list[tuple[Atom, Fraction]] = []
     for term, value in inner.terms:
         factors.append((("exp", Expr(((term, Fraction(1)),))), value))
-    return _product(factors, Fraction(1))
+    return times(factors, Fraction(1))
 
 
 def _log(inner: Expr) -> Expr:
@@ -371,12 +372,14 @@ def _log(inner: Expr) -> Expr:
         ((term, value),) = inner.terms
         if value > 0 and all(_positive(atom) for atom, _ in term):
             parts = [_log_of(atom).scaled(exponent) for atom, exponent in term]
-            return _sum([*parts, *(_atom("log", _atom(*atom)).scaled(e) for atom, e in _root_of(value, Fraction(1)))])
-    return _atom("log", inner)
+            return added(
+                [*parts, *(of_atom("log", of_atom(*atom)).scaled(e) for atom, e in _root_of(value, Fraction(1)))]
+            )
+    return of_atom("log", inner)
 
 
 def _log_of(atom: Atom) -> Expr:
-    return atom[1] if atom[0] == "exp" else _atom("log", _atom(*atom))
+    return atom[1] if atom[0] == "exp" else of_atom("log", of_atom(*atom))
 
 
 def _opaque(name: str) -> Callable[[Expr], Expr]:
@@ -385,8 +388,8 @@ def _opaque(name: str) -> Callable[[Expr], Expr]:
     def of(inner: Expr) -> Expr:
         if name in ("sin", "cos", "abs", "erf", "sign") and inner.terms and inner.terms[0][1] < 0:
             inner = inner.scaled(-1)
-            return _atom(name, inner).scaled(-1 if name in ("sin", "erf", "sign") else 1)
-        return _atom(name, inner)
+            return of_atom(name, inner).scaled(-1 if name in ("sin", "erf", "sign") else 1)
+        return of_atom(name, inner)
 
     return of
 
@@ -421,10 +424,10 @@ def _scalar(value: Expr) -> Tensor:
 
 def _place(length: Node) -> Place:
     """A new index; of an axis of length 1 it is 1."""
-    return "1" if length == ONE else _new()
+    return "1" if length == ONE else new_place()
 
 
-class _Reader:
+class Reader:
     """Expressions as tensors."""
 
     def __init__(self, asked: Question, values: Mapping[str, Tensor] | None = None) -> None:
@@ -434,20 +437,20 @@ class _Reader:
         if values is None:
             if asked.lying or any(each.layout for each in asked.variables):
                 raise Undecided("rows and columns")
-            self.values = {name: _scalar(_atom("n", name)) for name in asked.sizes}
+            self.values = {name: _scalar(of_atom("n", name)) for name in asked.sizes}
             for each in asked.variables:
                 dims = asked.dims(each)
                 if not all(isinstance(dim, Name | Number) for dim in dims):
                     raise Undecided("a length that is a formula")
-                self.values[each.name] = Tensor(dims, lambda at, name=each.name: _atom("x", name, at))
+                self.values[each.name] = Tensor(dims, lambda at, name=each.name: of_atom("x", name, at))
             for name, law in self.laws.items():
                 axes = self.random_axes(law)
                 if not all(isinstance(dim, Name | Number) for dim in axes):
                     raise Undecided("a length that is a formula")
-                self.values[name] = Tensor(axes, lambda at, name=name: _atom("x", name, at))
+                self.values[name] = Tensor(axes, lambda at, name=name: of_atom("x", name, at))
 
-    def with_value(self, name: str, value: Tensor) -> "_Reader":
-        return _Reader(self.asked, {**self.values, name: value})
+    def with_value(self, name: str, value: Tensor) -> "Reader":
+        return Reader(self.asked, {**self.values, name: value})
 
     def of(self, node: Node) -> Tensor:
         """The tensor that an expression is."""
@@ -455,7 +458,7 @@ class _Reader:
             case Number(value):
                 return _scalar(_number(value))
             case Constant():
-                return _scalar(_atom("pi", ""))
+                return _scalar(of_atom("pi", ""))
             case Name(name) if name in self.values:
                 return self.values[name]
             case Negative(operand):
@@ -512,7 +515,7 @@ class _Reader:
 
     def mean(self, value: Expr) -> Expr:
         """The expectation of a polynomial in random entries, by their cumulants."""
-        return _sum(self.mean_of_term(term, coefficient) for term, coefficient in value.terms)
+        return added(self.mean_of_term(term, coefficient) for term, coefficient in value.terms)
 
     def mean_of_term(self, term: Term, coefficient: Fraction) -> Expr:
         """Sums are written out, each copy with an index of its own; what is random is a product of entries then."""
@@ -522,7 +525,7 @@ class _Reader:
         waiting = list(term)
         while waiting:
             atom, exponent = waiting.pop()
-            if not any(_mentions(atom, name) for name in self.laws):
+            if not any(mentions(atom, name) for name in self.laws):
                 still.append((atom, exponent))
                 continue
             if exponent.denominator > 1 or not 0 < exponent <= MOMENT:
@@ -531,19 +534,19 @@ class _Reader:
                 if atom[0] == "x":
                     drawn.append((atom[1], atom[2]))
                 elif atom[0] == "sum":
-                    fresh = {bound: _new() for bound, _ in atom[1]}
+                    fresh = {bound: new_place() for bound, _ in atom[1]}
                     ranges += [(fresh[bound], length) for bound, length in atom[1]]
-                    ((inner, factor),) = _renamed(atom[2], fresh).terms
+                    ((inner, factor),) = renamed(atom[2], fresh).terms
                     coefficient *= factor
                     waiting += inner
                 else:
                     raise Undecided("the mean of what is no polynomial")
         if len(drawn) > MOMENT:
             raise Undecided(f"a moment of degree above {MOMENT}")
-        found = _product(still, coefficient)
+        found = times(still, coefficient)
         for name, law in self.laws.items():
             found = found * self.joint(law, [at for each, at in drawn if each == name])
-        return _summed(found, ranges)
+        return summed(found, ranges)
 
     def joint(self, law: "Normal | Uniform | Rademacher | Exponential | Bernoulli", places: list) -> Expr:
         """E[x_i*x_j*...]: over all ways to split the entries into groups, the product of the groups' cumulants."""
@@ -564,7 +567,7 @@ class _Reader:
 
         def value(node: Node) -> Expr:
             tensor = self.of(node)
-            return tensor.entry(_narrow(at, tensor.axes))
+            return tensor.entry(narrow(at, tensor.axes))
 
         if isinstance(law, Normal):
             if n != 2:
@@ -593,7 +596,7 @@ class _Reader:
             case Bernoulli(chance):
                 p, found = value(chance), {1: value(chance)}
                 for k in range(2, n + 1):  # E[x^k] is p for all k
-                    found[k] = p + _sum((found[j] * p).scaled(-comb(k - 1, j - 1)) for j in range(1, k))
+                    found[k] = p + added((found[j] * p).scaled(-comb(k - 1, j - 1)) for j in range(1, k))
                 return same * found[n]
         raise Undecided("a law without cumulants here")
 
@@ -642,7 +645,7 @@ class _Reader:
         axes = self.together([each.axes for each in given])
 
         def entry(at: tuple[Place, ...]) -> Expr:
-            return function(*(each.entry(_narrow(at, each.axes)) for each in given))
+            return function(*(each.entry(narrow(at, each.axes)) for each in given))
 
         return Tensor(axes, entry)
 
@@ -655,8 +658,8 @@ class _Reader:
 
         def entry(at: tuple[Place, ...]) -> Expr:
             outer, inner = at[: len(batch)], at[len(batch) :]
-            mine = _narrow(outer, left.axes[:-2]) + inner[: len(rows)]
-            its = _narrow(outer, right.axes[:-2])
+            mine = narrow(outer, left.axes[:-2]) + inner[: len(rows)]
+            its = narrow(outer, right.axes[:-2])
             return self.total(
                 [length],
                 lambda k: left.entry((*mine, *k)) * right.entry((*its, *k, *(inner[len(rows) :] if columns else ()))),
@@ -669,19 +672,19 @@ class _Reader:
         lengths = list(lengths)
         at = tuple(map(_place, lengths))
         ranges = [(place, self.length(n)) for place, n in zip(at, lengths, strict=True) if n != ONE]
-        return _summed(body(at), ranges)
+        return summed(body(at), ranges)
 
     def indexed(self, function: str, index: str, highest: Node, body: Node) -> Tensor:
         def entry(at: tuple[Place, ...]) -> Expr:
-            place = _new()
-            inside = self.with_value(index, _scalar(_atom("i", place))).of(body)
+            place = new_place()
+            inside = self.with_value(index, _scalar(of_atom("i", place))).of(body)
             length = self.length(highest)
-            found = _summed(inside.entry(at), [(place, length)])
+            found = summed(inside.entry(at), [(place, length)])
             return found * _power(length, Fraction(-1)) if function == "mean" else found
 
         if not isinstance(highest, Name | Number):
             raise Undecided("a range that is a formula")
-        axes = self.with_value(index, _scalar(_atom("i", "~"))).of(body).axes
+        axes = self.with_value(index, _scalar(of_atom("i", "~"))).of(body).axes
         return Tensor(axes, entry)
 
     def all(self, operand: Tensor, function: Callable[[Expr], Expr] = lambda value: value) -> Expr:
@@ -708,7 +711,9 @@ class _Reader:
             case "max" | "min" if len(given) > 1:
                 flip = 1 if function == "max" else -1
                 return self.spread(
-                    lambda *parts: _atom("max", tuple(sorted({p.scaled(flip) for p in parts}, key=repr))).scaled(flip),
+                    lambda *parts: of_atom("max", tuple(sorted({p.scaled(flip) for p in parts}, key=repr))).scaled(
+                        flip
+                    ),
                     given,
                 )
             case "sum":
@@ -765,23 +770,23 @@ class _Reader:
             for letter, length in zip(group, each.axes, strict=True):
                 if lengths.setdefault(letter, length) != length:
                     raise Undecided("einsum does not fit")
-        summed = [letter for letter in lengths if letter not in output]
+        gone = [letter for letter in lengths if letter not in output]
         if not {*output} <= {*lengths} or len({*output}) < len(output):
             raise Undecided("einsum does not fit")
 
         def entry(at: tuple[Place, ...]) -> Expr:
             def body(places: tuple[Place, ...]) -> Expr:
-                where = dict(zip(output, at, strict=True)) | dict(zip(summed, places, strict=True))
+                where = dict(zip(output, at, strict=True)) | dict(zip(gone, places, strict=True))
                 parts = [each.entry(tuple(map(where.get, group))) for group, each in zip(groups, given, strict=True)]  # ty: ignore[invalid-argument-type]
                 return reduce(lambda a, b: a * b, parts)
 
-            return self.total([lengths[letter] for letter in summed], body)
+            return self.total([lengths[letter] for letter in gone], body)
 
         return Tensor(tuple(lengths[letter] for letter in output), entry)
 
     def gradient(self, name: str, body: Node, place: Tensor) -> Tensor:
         """The derivatives by every entry of a name, then the place put in for it."""
-        moving = self.with_value(name, Tensor(place.axes, lambda at: _atom("x", GRADIENT + name, at)))
+        moving = self.with_value(name, Tensor(place.axes, lambda at: of_atom("x", GRADIENT + name, at)))
         value = moving.of(body)
 
         def entry(at: tuple[Place, ...]) -> Expr:
@@ -799,7 +804,7 @@ def _constant(axes: tuple[Node, ...], value: Expr) -> Tensor:
     return Tensor(axes, lambda at: value)
 
 
-def _narrow(at: tuple[Place, ...], axes: tuple[Node, ...]) -> tuple[Place, ...]:
+def narrow(at: tuple[Place, ...], axes: tuple[Node, ...]) -> tuple[Place, ...]:
     """The indices of an array that is broadcast: its last axes, and 1 where it has one entry."""
     mine = at[len(at) - len(axes) :]
     return tuple("1" if length == ONE else place for place, length in zip(mine, axes, strict=True))
@@ -810,13 +815,13 @@ def _derivative(value: Expr, name: str, by: tuple[Place, ...]) -> Expr:
     parts = []
     for term, coefficient in value.terms:
         for number, (atom, exponent) in enumerate(term):
-            if not _mentions(atom, name):
+            if not mentions(atom, name):
                 continue
             rest = [*term[:number], *term[number + 1 :]]
             lower = [(atom, exponent - 1)] if exponent != 1 else []
-            outer = _product([*rest, *lower], coefficient * exponent)
+            outer = times([*rest, *lower], coefficient * exponent)
             parts.append(outer * _rate(atom, name, by))
-    return _sum(parts)
+    return added(parts)
 
 
 def _rate(atom: Atom, name: str, by: tuple[Place, ...]) -> Expr:
@@ -824,7 +829,7 @@ def _rate(atom: Atom, name: str, by: tuple[Place, ...]) -> Expr:
         case ("x", _, at):
             return reduce(lambda a, b: a * b, [_delta(*pair) for pair in zip(at, by, strict=True)], UNIT)
         case ("exp", inner):
-            return _atom(*atom) * _derivative(inner, name, by)
+            return of_atom(*atom) * _derivative(inner, name, by)
         case ("log", inner):
             return _power(inner, Fraction(-1)) * _derivative(inner, name, by)
         case ("sin", inner):
@@ -834,17 +839,17 @@ def _rate(atom: Atom, name: str, by: tuple[Place, ...]) -> Expr:
         case ("plus", inner):
             return _derivative(inner, name, by)
         case ("sum", ranges, inner):
-            fresh = {bound: _new() for bound, _ in ranges}
-            moved = _derivative(_renamed(inner, fresh), name, by)
-            return _summed(moved, [(fresh[bound], length) for bound, length in ranges])
+            fresh = {bound: new_place() for bound, _ in ranges}
+            moved = _derivative(renamed(inner, fresh), name, by)
+            return summed(moved, [(fresh[bound], length) for bound, length in ranges])
     raise Undecided(f"the derivative of {atom[0]}")
 
 
-def _mentions(part: Any, name: str) -> bool:
+def mentions(part: Any, name: str) -> bool:
     if isinstance(part, Expr):
-        return any(_mentions(atom, name) for term, _ in part.terms for atom, _ in term)
+        return any(mentions(atom, name) for term, _ in part.terms for atom, _ in term)
     if isinstance(part, tuple):
-        return (len(part) == 3 and part[0] == "x" and part[1] == name) or any(_mentions(each, name) for each in part)
+        return (len(part) == 3 and part[0] == "x" and part[1] == name) or any(mentions(each, name) for each in part)
     return False
 
 
@@ -852,61 +857,27 @@ def _put(value: Expr, name: str, place: Tensor) -> Expr:
     """The entries of a name replaced by those of a tensor."""
 
     def put(atom: Atom) -> Expr:
-        if not _mentions(atom, name):
-            return _atom(*atom)
+        if not mentions(atom, name):
+            return of_atom(*atom)
         match atom:
             case ("x", _, at):
                 return place.entry(at)
             case ("sum", ranges, inner):
-                fresh = {bound: _new() for bound, _ in ranges}
-                body = _put(_renamed(inner, fresh), name, place)
-                return _summed(body, [(fresh[bound], length) for bound, length in ranges])
+                fresh = {bound: new_place() for bound, _ in ranges}
+                body = _put(renamed(inner, fresh), name, place)
+                return summed(body, [(fresh[bound], length) for bound, length in ranges])
             case ("max", parts):
-                return _atom("max", tuple(sorted((_put(each, name, place) for each in parts), key=repr)))
+                return of_atom("max", tuple(sorted((_put(each, name, place) for each in parts), key=repr)))
             case (kind, inner):
                 return FUNCTIONS[kind](_put(inner, name, place))
         raise Undecided("a place inside")
 
-    return _over(value, put)
-
-
-def _is_zero(value: Expr) -> bool:
-    """Whether it is 0 after denominators were multiplied out."""
-    for _ in range(EXPONENT):
-        below = {}
-        for term, _ in value.terms:
-            for atom, exponent in term:
-                if atom[0] == "plus" and exponent < 0 and exponent.denominator == 1:
-                    below[atom] = min(exponent, below.get(atom, exponent))
-        if not below:
-            break
-        atom, exponent = min(below.items(), key=repr)
-        if -exponent > EXPONENT:
-            raise Undecided("a high power of a denominator")
-        value = _sum(_product([*term, (atom, -exponent)], coefficient) for term, coefficient in value.terms)
-    return not value.terms
+    return over_atoms(value, put)
 
 
 def axes(asked: Question, node: Node) -> tuple[Node, ...]:
     """The lengths of the axes of an array, sizes or numbers, so that none is empty; () where it has no notation."""
     try:
-        return _Reader(asked).of(node).axes
+        return Reader(asked).of(node).axes
     except (Undecided, ArithmeticError):
         return ()
-
-
-def equal(asked: Question) -> bool:
-    """Whether every equation of the chain has the same normal form on both sides, at all lengths."""
-    if set(asked.chain.comparisons) != {"=="}:
-        return False
-    reader = _Reader(asked)
-    sides = [reader.of(term) for term in asked.chain.terms]
-    for left, right in pairwise(sides):
-        axes = reader.together([left.axes, right.axes])
-        at = tuple("1" if length == ONE else f"^{number}" for number, length in enumerate(axes))
-        difference = left.entry(_narrow(at, left.axes)) + right.entry(_narrow(at, right.axes)).scaled(-1)
-        if any(_mentions(atom, name) for name in reader.laws for term, _ in difference.terms for atom, _ in term):
-            return False
-        if not _is_zero(difference):
-            return False
-    return True

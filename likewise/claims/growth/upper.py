@@ -1,7 +1,8 @@
 """Orders of what has differences inside maxima, signs, sines or logarithms of powers: by simpler terms or larger ones.
 
-|max(a, b)| <= |a| + |b|, |a - b| <= |a| + |b|, |floor(a)| <= |a| + 1 and |sin(a)| <= 1: if the larger is in O(g), so
-is the term. log(a/b) is log(a) - log(b), log(a^b) is b*log(a) and exp(k*log(a)) is a^k, where a and b are above 0.
+|max(a, b)| <= |a| + |b|, |a - b| <= |a| + |b|, |floor(a)| <= |a| + 1, mod(a, b) <= min(a, b) and |sin(a)| <= 1: if the
+larger is in O(g), so is the term. Where a and b are above 0, log(a/b) is log(a) - log(b), log(a^b) is b*log(a),
+exp(k*log(a)) is a^k and sqrt(a) - sqrt(b) is (a - b)/(sqrt(a) + sqrt(b)).
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from likewise.claims.language.tree import Binary, Call, Name, Negative, Node, Nu
 from likewise.claims.verdict import Finding, Undecided
 
 ONE, NONE = Number(Fraction(1)), Number(Fraction(0))
+HALF = Fraction(1, 2)
 POWER = 12
 
 
@@ -104,11 +106,28 @@ def simpler(node: Node) -> Node:
             return Binary("^", a, k)
         case Call("exp", (Binary("*", Call("log", (a,)), Number() as k),)) if isinstance(a, Node) and positive(a):
             return Binary("^", a, k)
+        case Binary("-", left, right) if positive(left) and positive(right):
+            a, b = _radicand(left), _radicand(right)
+            if a is None and b is None:
+                return node
+            two = Number(Fraction(2))
+            above_ = Binary("-", a or Binary("^", left, two), b or Binary("^", right, two))
+            return Binary("/", above_, Binary("+", left, right))
         case Binary("^", Number(b), Binary("/", Call("log", (a,)), Call("log", (Number(c),)))):
             if isinstance(a, Node) and positive(a) and c > 1:
                 power = next((k for k in range(1, POWER) if c**k == b), None)
                 return node if power is None else Binary("^", a, Number(Fraction(power)))
     return node
+
+
+def _radicand(node: Node) -> Node | None:
+    """a of the root of a."""
+    match node:
+        case Call("sqrt", (inner,)) if isinstance(inner, Node):
+            return inner
+        case Binary("^", inner, Number(value)) if value == HALF:
+            return inner
+    return None
 
 
 def log(node: Node) -> Node:
@@ -125,6 +144,10 @@ def above(node: Node) -> Node:
             return Number(abs(value))
         case Negative(inner):
             return above(inner)
+        case Binary("-", a, Binary("*", b, Call("floor", (Binary("/", c, d),)))) if (a, b) == (c, d):
+            if positive(a) and positive(b):
+                return Call("min", (a, b))  # the remainder mod(a, b)
+            raise Undecided(f"no bound of {node}")
         case Binary("+" | "-", left, right):
             a, b = above(left), above(right)
             return a if b == NONE else b if a == NONE else Binary("+", a, b)

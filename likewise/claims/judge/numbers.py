@@ -13,6 +13,7 @@ from likewise.claims.judge.roots import Root, root_of
 TERMS = 3_000  # of one random quantity
 EXPONENT = 4_096
 FACTORIAL = 2_000  # beyond it a ball
+DIGITS = 1 << 16  # bits of a whole number that is read off a ball
 Scalar = Any  # fmpq, Root, arb or Wave
 
 
@@ -174,7 +175,7 @@ class Curve:
                     return self._of(acb(1 if z.real > 0 else -1))
                 return self._of(acb(float("nan")) if self.analytic else acb(arb(0, 1)))
             case "floor":
-                low, high = (end.floor().unique_fmpz() for end in (z.real.lower(), z.real.upper()))
+                low, high = _floors(z.real)
                 if low is None or high is None or (low != high and self.analytic):
                     return self._of(acb(float("nan")))
                 return self._of(acb(arb(low) if low == high else arb(low).union(arb(high))))
@@ -349,6 +350,13 @@ def step(a: Scalar) -> Scalar:
     return fmpq(clear_sign(a))
 
 
+def _floors(a: arb) -> tuple[Any, Any]:
+    """The floors of both ends of a ball; None where an end is infinite or has more digits than memory should hold."""
+    if not abs(a) < arb(2) ** DIGITS:
+        return None, None
+    return a.lower().floor().unique_fmpz(), a.upper().floor().unique_fmpz()
+
+
 def whole_part(a: Scalar) -> Scalar:
     """The largest whole number that is not above a."""
     a = still(a)
@@ -356,8 +364,7 @@ def whole_part(a: Scalar) -> Scalar:
         return a.mapped("floor")
     if isinstance(a, fmpq):
         return fmpq(a.p // a.q)
-    a = ball(a)
-    low, high = a.lower().floor().unique_fmpz(), a.upper().floor().unique_fmpz()
+    low, high = _floors(ball(a))
     if low is None or low != high:
         raise Unclear("a ball around a whole number")
     return fmpq(low)
