@@ -115,6 +115,13 @@ def inverse(denominator: Tensor, trusted: tuple[float, float] | None = None) -> 
     return denominator.masked_fill(zero, 1).reciprocal().masked_fill(zero, 0)
 
 
+def rounded_off(x: Tensor, y: Tensor, total: Tensor) -> Tensor:
+    """What rounding took from total = x + y, exactly and without gradients; 0 where the total is not finite."""
+    x, y, total = x.detach(), y.detach(), total.detach()
+    part = total - x
+    return ((x - (total - part)) + (y - part)).masked_fill(~total.isfinite(), 0)
+
+
 def keep_freed_memory() -> None:
     """Let the process keep up to 64 MB that tensors have freed, for the next ones.
 

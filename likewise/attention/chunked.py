@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from likewise.attention.features import FeatureMap, Scaled
 from likewise.attention.masks import hide
-from likewise.attention.prefix import Prefix, Sums, Window, finite
+from likewise.attention.prefix import Prefix, Sums, Window, finite, paired
 from likewise.attention.transforms import can_look, can_write
 from likewise.checks import refuse, require
 from likewise.similarity import inverse, wide
@@ -63,8 +63,12 @@ class Problem(NamedTuple):
         return Sums(turn(sums.total), None if sums.scale is None else turn(sums.scale))
 
     def queries(self, start: int, stop: int) -> Scaled:
-        """Features of the queries of a piece, (B, G, R * n, ...)."""
-        return self.features.split_queries(self.q[:, :, :, start:stop].flatten(2, 3).to(wide(self.q.dtype)))
+        """Features of the queries of a piece, (B, G, R * n, ...), each row up to a factor that its output has not."""
+        found = self.features.split_queries(self.q[:, :, :, start:stop].flatten(2, 3).to(wide(self.q.dtype)))
+        if found.log is None or self.features.direct() is None:
+            return found
+        # Logarithms of maps with a plain form may be -1e38, beside which those of keys would be lost.
+        return Scaled(found.value, found.log - found.log.detach().amax(dim=-1, keepdim=True))
 
     def raw_keys(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor | None]:
         """The keys of a piece, [v | 1], and which of them are not masked."""
@@ -283,7 +287,7 @@ def near_sums(problem: Problem, offset: int, back: int, ahead: int = 1, *, logar
         return Sums(_filled(kernel(queries, keys), hidden, 0.0) @ values, None)
     logs = _filled(kernel.log(queries, keys), hidden, -torch.inf)
     scale = logs.detach().amax(dim=-1, keepdim=True)
-    return Sums((logs - finite(scale)).exp() @ values, scale)
+    return Sums((logs - finite(scale)).exp() @ values, paired(scale))
 
 
 def _filled(pairs: Float[Tensor, "B G rows S"], hidden: Tensor, value: float) -> Float[Tensor, "B G rows S"]:
@@ -369,7 +373,7 @@ def _far_sums(problem: Problem, form: Form) -> Sums | None:
     total = torch.cat([nothing, *totals], dim=3).flatten(2, 3)
     if scales[0] is None:
         return Sums(total, None)
-    return Sums(total, torch.cat([nothing[..., :1] - torch.inf, *scales], dim=3).flatten(2, 3))
+    return Sums(total, torch.cat([paired(nothing[..., :1] - torch.inf), *scales], dim=3).flatten(2, 3))
 
 
 def _rows(sums: Sums, problem: Problem, start: int, stop: int) -> Sums:

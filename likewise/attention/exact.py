@@ -91,8 +91,7 @@ def kernel_attention(
     queries, keys, values = problem.q.to(dtype), problem.k.to(dtype), problem.v.to(dtype)
     hidden = None if problem.allowed is None else ~problem.allowed
     if kernel.positive:
-        logits = kernel.logits(queries, keys)
-        logits = logits if hidden is None else logits.masked_fill(hidden, -torch.inf)
+        logits = kernel.logits(queries, keys, hidden)
         out = logits.softmax(dim=-1) @ values.to(logits.dtype)
     else:
         weights = kernel(queries, keys)

@@ -157,7 +157,7 @@ class Elu(FeatureMap):
 
     positive = True
     logarithmic = "features"
-    LARGE: ClassVar[dict[torch.dtype, float]] = {torch.float32: 1e6, torch.float64: 1e90}
+    LARGE: ClassVar[dict[torch.dtype, float]] = {torch.float32: 1e4, torch.float64: 1e90}
 
     def split_keys(self, x: Float[Tensor, "*B S K"]) -> Scaled:
         most = self.LARGE[wide(x.dtype)]

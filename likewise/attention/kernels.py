@@ -1,6 +1,5 @@
 """Similarity kernels sim(q, k): the ground truth that every feature map equals or estimates."""
 
-import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from likewise.attention.transforms import can_look
 from likewise.checks import require_count, require_number
-from likewise.similarity import products, squared_distances
+from likewise.similarity import products, rounded_off, squared_distances
 
 
 class SimilarityKernel(ABC):
@@ -32,9 +31,12 @@ class SimilarityKernel(ABC):
         """The logarithm of the similarity, for positive kernels."""
         raise NotImplementedError(f"{type(self).__name__} is not positive everywhere, so it has no logarithm")
 
-    def logits(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
-        """The logarithm of the similarity up to a constant of each row, which softmax takes away."""
-        return self.log(q, k)
+    def logits(
+        self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"], hidden: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "*B T S"]:
+        """The logarithm of the similarity up to a constant of each row, which softmax takes away; -inf where hidden."""
+        logs = self.log(q, k)
+        return logs if hidden is None else logs.masked_fill(hidden, -torch.inf)
 
 
 @dataclass(frozen=True)
@@ -170,20 +172,42 @@ class PositiveInduced(SimilarityKernel):
         logs = pairs.masked_fill(~usual, 1).log()
         if can_look(usual) and usual.all():
             return logs
-        return torch.where(usual, logs, _log_products(self.split_queries(q).logs(), self.split_keys(k).logs()))
+        whole, rest = _log_products(self.split_queries(q), self.split_keys(k))
+        return torch.where(usual, logs, whole + rest)
 
-    def logits(self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"]) -> Float[Tensor, "*B T S"]:
-        """Where features may leave the range of float32, in float64, and each row relative to its largest feature."""
-        if can_look(q) and max(x.abs().amax() for x in (q, k)) < 20:
-            return self.log(q, k)
-        log_q, log_k = self.split_queries(q.double()).logs(), self.split_keys(k.double()).logs()
-        log_q = log_q - log_q.detach().amax(dim=-1, keepdim=True)
-        log_k = log_k - log_k.detach().amax(dim=(-2, -1), keepdim=True)
-        return _log_products(log_q, log_k)
+    def logits(
+        self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"], hidden: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "*B T S"]:
+        """Where features may leave the range of float32, in float64, and each row relative to its largest logarithm."""
+        if 0 in (*q.shape, *k.shape) or (can_look(q) and max(x.abs().amax() for x in (q, k)) < 20):
+            return super().logits(q, k, hidden)
+        whole, rest = _log_products(self.split_queries(q.double()), self.split_keys(k.double()))
+        whole, rest = (x if hidden is None else x.masked_fill(hidden, -torch.inf) for x in (whole, rest))
+        return (whole - whole.amax(dim=-1, keepdim=True)) + rest
 
 
-def _log_products(log_q: Float[Tensor, "*B T F"], log_k: Float[Tensor, "*B S F"]) -> Float[Tensor, "*B T S"]:
-    """log sum_f exp(log_q + log_k), T x S numbers at a time."""
-    pairs = [log_q[..., :, None, feature] + log_k[..., None, :, feature] for feature in range(log_q.shape[-1])]
-    largest = functools.reduce(torch.maximum, (each.detach() for each in pairs))
-    return functools.reduce(torch.add, ((each - largest).exp() for each in pairs)).log() + largest
+def _log_products(queries: Any, keys: Any) -> tuple[Float[Tensor, "*B T S"], Float[Tensor, "*B T S"]]:
+    """log sum_f phi(q)_f phi(k)_f in two numbers, T x S of them at a time: of -1e18 + 41 one would keep no 41."""
+
+    def logs(feature: int) -> tuple[Tensor, Tensor]:
+        left, right = _feature(queries.log, feature), _feature(keys.log, feature).mT
+        total = left + right
+        return total, rounded_off(left, right, total)
+
+    whole, rest = (x.detach() for x in logs(0))
+    for feature in range(1, queries.width):
+        log, lost = logs(feature)
+        ahead = (log > whole) | ((log == whole) & (lost > rest))
+        whole, rest = torch.where(ahead, log.detach(), whole), torch.where(ahead, lost, rest)
+    total = torch.zeros_like(whole)
+    for feature in range(queries.width):
+        log, lost = logs(feature)
+        weights = ((log - whole) + (lost - rest)).exp()
+        weights = weights if queries.value is None else weights * _feature(queries.value, feature)
+        total = total + (weights if keys.value is None else weights * _feature(keys.value, feature).mT)
+    return whole, total.log() + rest
+
+
+def _feature(x: Float[Tensor, "*B n F"], feature: int) -> Float[Tensor, "*B n 1"]:
+    """One feature of every row; of a factor that a row's features share, that one."""
+    return x if x.shape[-1] == 1 else x[..., feature, None]

@@ -4,7 +4,8 @@ Values carry a last column of ones, so Z is the last column of S and a denominat
 
 Maps with a log part (value * exp(log)) keep their sums relative to `scale`, the running maximum of the log of every
 feature; a row of queries keeps its own. Scales cancel in the output, so gradients do not flow through them. A row's
-scale depends only on keys that the row sees: no later key can change it, not by a bit.
+scale depends only on keys that the row sees: no later key can change it, not by a bit. It is kept as two numbers, for
+of -1e18 + 41 one number would keep nothing of the 41.
 """
 
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from likewise.attention.features import Scaled
 from likewise.attention.transforms import can_look, can_write
-from likewise.similarity import ratio
+from likewise.similarity import ratio, rounded_off
 
 # How far, in natural logarithms, a feature of a key may exceed its chunk's reference and still be exponentiated against
 # it. What a query's factor can lose by underflow is then below exp(JUMP - 87) = exp(-47) of the row in float32.
@@ -72,7 +73,7 @@ class Sums(NamedTuple):
     """Numerator and denominator of some rows, (B, G, rows, V + 1), times exp(-scale)."""
 
     total: Tensor
-    scale: Tensor | None  # (B, G, rows, 1); None for maps without a log part
+    scale: Tensor | None  # (B, G, rows, 2), whose sum is the scale; None for maps without a log part
 
     def output(self, trusted: tuple[float, float] | None = None) -> Float[Tensor, "B G rows V"]:
         """The attention output: numerator over denominator."""
@@ -82,8 +83,10 @@ class Sums(NamedTuple):
         """The sums over two disjoint sets of keys, for the same rows."""
         if self.scale is None or other.scale is None:
             return Sums(self.total + other.total, None)
-        scale = torch.maximum(self.scale, other.scale)
-        mine, theirs = (self.scale - finite(scale)).exp(), (other.scale - finite(scale)).exp()
+        lowest = torch.finfo(self.scale.dtype).min  # instead of -inf, where nothing was seen
+        ahead = (self.scale.clamp(min=lowest) - other.scale.clamp(min=lowest)).sum(-1, keepdim=True)
+        mine, theirs = ahead.clamp(max=0).exp(), (-ahead).clamp(max=0).exp()
+        scale = torch.where(ahead < 0, other.scale, self.scale)
         return Sums(self.total * mine + other.total * theirs, scale)
 
 
@@ -180,7 +183,7 @@ class Chunk(NamedTuple):
     factors: Tensor  # (B, G, rows, F)
     weights: Tensor  # (B, G, S, F), 0 where `jumping`
     before: Tensor  # (B, G, F, V + 1): the prefix's sums against the same reference
-    scale: Tensor | None  # (B, G, rows, 1)
+    scale: Tensor | None  # (B, G, rows, 2)
     reference: Tensor | None  # (B, G, 1, F) or (B, G, 1, 1)
     latest: Tensor | None  # the running maximum after the chunk
     jumping: Tensor | None  # features of keys too far above the reference to be exponentiated against it
@@ -222,14 +225,17 @@ def _pairwise(queries: Scaled, keys: Scaled, values: Tensor, window: Window) -> 
     """The sums over pairs of one part, by rows x S x F exponentials."""
     assert queries.log is not None
     assert keys.log is not None
-    logs = queries.log[:, :, :, None] + keys.log[:, :, None]
+    left, right = queries.log[:, :, :, None], keys.log[:, :, None]
+    logs = left + right
+    lost = rounded_off(left, right, logs)
     hidden = window.keep(torch.ones_like(logs[..., 0])) == 0
     logs = logs.masked_fill(hidden[..., None], -torch.inf)
-    scale = logs.detach().amax(dim=(-2, -1))[..., None]
-    weights = (logs - finite(scale)[..., None]).exp()
+    scale = logs.detach().amax(dim=(-2, -1), keepdim=True)
+    rest = lost.masked_fill(logs.detach() < scale, -torch.inf).amax(dim=(-2, -1), keepdim=True)
+    weights = ((logs - finite(scale)) + (lost - rest)).exp()
     if keys.value is not None and queries.value is not None:
         weights = weights * queries.value[:, :, :, None] * keys.value[:, :, None]
-    return Sums(weights.sum(-1) @ values, scale)
+    return Sums(weights.sum(-1) @ values, torch.cat([scale, rest], dim=-1)[..., 0, :])
 
 
 def _factors(queries: Scaled, reference: Tensor) -> tuple[Tensor, Tensor]:
@@ -240,8 +246,8 @@ def _factors(queries: Scaled, reference: Tensor) -> tuple[Tensor, Tensor]:
     logs = queries.log + (reference - shift)
     scale = logs.detach().amax(dim=-1, keepdim=True)
     factors = logs.sub_(finite(scale)).exp_()
-    whole = (scale + shift).clamp(min=torch.finfo(scale.dtype).min).masked_fill(scale == -torch.inf, -torch.inf)
-    return factors if queries.value is None else queries.value * factors, whole
+    whole = shift.expand_as(scale).masked_fill(scale == -torch.inf, -torch.inf)
+    return factors if queries.value is None else queries.value * factors, torch.cat([whole, finite(scale)], dim=-1)
 
 
 def _weights(keys: Scaled, reference: Tensor) -> Tensor:
@@ -249,6 +255,11 @@ def _weights(keys: Scaled, reference: Tensor) -> Tensor:
     assert keys.log is not None
     weights = (keys.log - finite(reference)).exp_()
     return weights if keys.value is None else keys.value * weights
+
+
+def paired(scale: Float[Tensor, "*B rows 1"]) -> Float[Tensor, "*B rows 2"]:
+    """A scale of one number, as `Sums` keeps it."""
+    return torch.cat([scale, torch.zeros_like(scale)], dim=-1)
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:

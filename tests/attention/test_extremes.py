@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import mpmath
 import pytest
 import torch
 from torch import Tensor
@@ -295,13 +296,58 @@ def test_elu_is_right_far_below_zero_in_the_plain_form_and_step_by_step(level: f
                 assert_close(one, other.float(), atol=1e-3)
 
 
-def _step_by_step(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _step_by_step(q: Tensor, k: Tensor, v: Tensor, *, rows: int = 1) -> Tensor:
     state, out = LinearState.empty(Elu(), batch=1, kv_heads=1, value_dim=v.shape[-1]), []
-    for place in range(q.shape[2]):
-        here = slice(place, place + 1)
-        one, state = state.step(q[:, :, here], k[:, :, here], v[:, :, here])
-        out.append(one)
+    for one, two, three in zip(*(x.split(rows, dim=2) for x in (q, k, v)), strict=True):
+        found, state = state.prefill(one, two, three)
+        out.append(found)
     return torch.cat(out, dim=2)
+
+
+def _elu_in_long_numbers(q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+    """Causal outputs, and the gradient of their sum with respect to v, of (1, 1, T, ...) in numbers of 400 bits."""
+    with mpmath.workprec(400):
+        phi_q, phi_k = (
+            [[x + 1 if x > 0 else mpmath.exp(x) for x in map(mpmath.mpf, row)] for row in part[0, 0].tolist()]
+            for part in (q, k)
+        )
+        out, grads = [], [mpmath.mpf(0)] * len(phi_k)
+        for i, row in enumerate(phi_q):
+            weights = [mpmath.fdot(row, key) for key in phi_k[: i + 1]]
+            shares = [weight / mpmath.fsum(weights) for weight in weights]
+            out.append(mpmath.fdot(shares, v[0, 0, : i + 1, 0].tolist()))
+            grads = [grad + (shares[j] if j <= i else 0) for j, grad in enumerate(grads)]
+        return [torch.tensor(list(map(float, each))).view(v.shape) for each in (out, grads)]
+
+
+@pytest.mark.parametrize("size", [1e6, 1e9, 1e18, 3e38])
+def test_elu_keeps_what_is_small_beside_what_is_huge(size: float, both_forms: str) -> None:
+    # Weights that differ by e^2 beside others of e^-1e38: of -1e18 + 2 a number of float32 or float64 keeps no 2.
+    usual, v = (torch.randn(1, 1, 6, width, generator=seeded(5)) for width in (3, 1))
+    far, first, crossed = usual - size, usual.clone(), usual.clone()
+    first[:, :, 0], first[:, :, 3] = -size, size
+    crossed[0, 0, :2] = torch.tensor([[-size / 2, -size, -size], [-size, -size / 2, -size]])
+    level, low = usual * 0 - size, usual * 0 + torch.tensor([-0.3, -1.7, -0.9])
+    forms = [
+        partial(linear_attention, features=Elu(), causal=True),
+        partial(linear_attention, features=Elu(), causal=True, block_size=1),
+        partial(linear_attention, features=Elu(), causal=True, prefix_lengths=torch.tensor([1])),
+        partial(linear_attention, features=Elu(), causal=True, sequence_ids=torch.zeros(1, 6, dtype=torch.int64)),
+        partial(kernel_attention, kernel=Elu().kernel, causal=True),
+        _step_by_step,
+        partial(_step_by_step, rows=3),
+    ]
+    for q, k in [(level, usual), (level, first), (first, first), (low, crossed), (usual, crossed), (far, first)]:
+        expected = _elu_in_long_numbers(q, k, v)
+        for form in forms:
+            values = v.clone().requires_grad_()
+            out = form(q, k, values)
+            out.sum().backward()
+            assert values.grad is not None
+            for one, other in zip([out, values.grad], expected, strict=True):
+                assert_close(one, other, atol=2e-5)
+            with torch.no_grad():
+                assert_close(form(q, k, v), expected[0], atol=2e-5)
 
 
 def test_rows_of_elu_that_see_nothing_are_0_by_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,9 +84,33 @@ int likewise_lanes(int most) {
 int likewise_call_size() { return (int)sizeof(Call); }
 const char* likewise_source() { return SOURCE; }
 // Each returns 0, or 1 where there was not enough memory.
-int likewise_attend(const Call* call) { Call c = *call; if (forked) c.threads = 1; return CHOOSE(attend, c); }
+// Whether elu's features of a call with a state leave the range in which their products are right in float32; without a
+// state the caller sees that by the outputs.
+static bool extreme(const Call& c) {
+  if (c.map != ELU || !c.sums_after) return false;
+  const uint32_t most = 0x461C4000;  // 10000.0f without its sign; infinities and NaN are above it
+  auto beyond = [&](const Matrix& m, int64_t heads, int64_t rows, const uint8_t* seen) {
+    for (int64_t b = 0; b < c.B; ++b)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t t = 0; t < rows; ++t) {
+          const char* x = m.data + (b * m.batch + h * m.head + t * m.row) * (c.bf16 ? 2 : 4);
+          if (seen && !seen[b * rows + t]) continue;
+          uint32_t largest = 0;
+          for (int64_t i = 0; i < c.K; ++i) {
+            uint32_t y = c.bf16 ? (uint32_t)((const uint16_t*)x)[i] << 16 : ((const uint32_t*)x)[i];
+            y &= 0x7fffffffu;
+            largest = y > largest ? y : largest;
+          }
+          if (largest > most) return true;
+        }
+    return false;
+  };
+  return beyond(c.q, c.H, c.T, nullptr) || beyond(c.k, c.G, c.S, c.seen);
+}
+
+int likewise_attend(const Call* call) { Call c = *call; if (forked) c.threads = 1; return extreme(c) ? 2 : CHOOSE(attend, c); }
 int likewise_differentiate(const Call* call) { Call c = *call; if (forked) c.threads = 1; return CHOOSE(differentiate, c); }
-int likewise_step(const Call* call) { Call c = *call; if (forked) c.threads = 1; return CHOOSE(step, c); }
+int likewise_step(const Call* call) { Call c = *call; if (forked) c.threads = 1; return extreme(c) ? 2 : CHOOSE(step, c); }
 }
 
 #else  // ---------------------------------------------------------------------------------- once per instruction set

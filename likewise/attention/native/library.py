@@ -60,11 +60,16 @@ def matrix(x: Tensor) -> tuple[int, int, int, int]:
     return x.data_ptr(), batch, head, row
 
 
-def call(name: str, fields: list[float]) -> None:
-    """One of the kernel's functions with the fields of its `Call`, all of which have 8 bytes; the last is a double."""
+def call(name: str, fields: list[float]) -> bool:
+    """One of the kernel's functions with the fields of its `Call`, all of which have 8 bytes; the last is a double.
+
+    False if it leaves the call to torch: features of a state would leave the range of float32.
+    """
     assert kernel.functions is not None
-    if getattr(kernel.functions, f"likewise_{name}")(PACKED.pack(*fields)):
+    status = getattr(kernel.functions, f"likewise_{name}")(PACKED.pack(*fields))
+    if status == 1:
         raise MemoryError("linear_attention: the kernel must have memory; got none.")
+    return status == 0
 
 
 def threads() -> int:

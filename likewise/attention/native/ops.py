@@ -227,7 +227,7 @@ def _call(
     near: Near = NO_WINDOW,
     strict: bool = False,
     log_sums: Tensor | None = None,
-) -> None:
+) -> bool:
     """Call the kernel with the fields of its `Call`, in order; matrices that are not given are the last ones.
 
     A decode step takes a few microseconds, so what is not given is not looked at one by one.
@@ -243,7 +243,7 @@ def _call(
     bf16 = matrices[0].dtype == torch.bfloat16
     fields += (kind, causal, bf16, bf16 and sizes.slices > 1, library.threads(), near.within, strict)
     fields += (0 if log_sums is None else log_sums.data_ptr(), near.scale)
-    library.call(name, fields)
+    return library.call(name, fields)
 
 
 def _in_rows(x: Tensor) -> Tensor:
@@ -396,8 +396,14 @@ def _extend(
     )
     near, log_sums = (Near(within, window_scale), _log_sums(q, within)) if within else (NO_WINDOW, None)
     given = (kind, numbers, sizes, True, near, False, log_sums)
-    _call(name, (q, k, v, out), (seen, None), states, *given)
-    return out, after, scale_after
+    if _call(name, (q, k, v, out), (seen, None), states, *given):
+        return out, after, scale_after
+    problem = Problem.fold(Elu(), q, k, v, seen)
+    before = None if sums is None or scale is None else Prefix(sums, scale)
+    out, found = attend_causally(problem, before, Form.features(problem))
+    assert found is not None
+    assert found.scale is not None
+    return out, found.sums, found.scale
 
 
 def _states(k: Tensor, v: Tensor, kind: int, features: int) -> tuple[Tensor, Tensor]:
