@@ -3,17 +3,18 @@
 import itertools
 import re
 
-from likewise.grading.algebra import Unclear
+from likewise.grading.arithmetic import Unclear
 from likewise.grading.balls import Point, Undefined, precise
 from likewise.grading.conditions import scalars
 from likewise.grading.entries import has_array, rows_of
 from likewise.grading.equations import compare_equations, compare_inequalities
 from likewise.grading.families import compare_families, family, if_integers, integer_name
 from likewise.grading.given import name_of, substituted
+from likewise.grading.names import LAWS
 from likewise.grading.numbers import CONSTANTS, ORDERED, free_names
 from likewise.grading.orders import compare_orders, joined_orders
 from likewise.grading.outcomes import EQUAL, Outcome, World, all_of, depends, different, undecided
-from likewise.grading.parsing import LAWS, bare, sizes_of
+from likewise.grading.parsing import bare, sizes_of
 from likewise.grading.quantities import compare_quantities
 from likewise.grading.regions import compare_regions, interval_of, is_curved, solution_of
 from likewise.grading.showing import shown

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from likewise.grading.algebra import Forms, Unclear
+from likewise.grading.algebra import Forms
+from likewise.grading.arithmetic import Unclear
 from likewise.grading.balls import Point, Undefined, precise, surely_differ
 from likewise.grading.entries import expanded
 from likewise.grading.given import name_of, substituted

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from likewise.grading.algebra import Unclear
+from likewise.grading.arithmetic import Unclear
 from likewise.grading.parsing import bare
 from likewise.reading.expressions import Node, number
 

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from flint import acb, arb, fmpq
 
-from likewise.grading.algebra import GENERATORS, ONE, Forms, Ratio, rational
+from likewise.grading.algebra import Forms
+from likewise.grading.arithmetic import GENERATORS, ONE, Ratio, rational
 from likewise.grading.balls import Point, Undefined, precise, surely_differ
 from likewise.grading.conditions import commutation
 from likewise.grading.given import substituted

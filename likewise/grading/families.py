@@ -3,7 +3,8 @@
 from fractions import Fraction
 from math import lcm
 
-from likewise.grading.algebra import Forms, Ratio, Unclear, rational
+from likewise.grading.algebra import Forms
+from likewise.grading.arithmetic import Ratio, Unclear, rational
 from likewise.grading.given import name_of
 from likewise.grading.numbers import free_names
 from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different, undecided

@@ -13,10 +13,11 @@ from likewise.grading.conditions import rows_as_columns
 from likewise.grading.final import DENIED, Final, final_answer
 from likewise.grading.given import conventions_of, given_of, name_of, renamed
 from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different, undecided
-from likewise.grading.parsing import VOWELS, readings
+from likewise.grading.parsing import readings
 from likewise.grading.showing import shown
 from likewise.grading.sizes import replaced
 from likewise.grading.spelling import cleaned, spelled_number
+from likewise.grading.splitting import VOWELS
 from likewise.grading.units import unit_of
 from likewise.reading.expressions import Node
 from likewise.reading.latex import Unread, tokens

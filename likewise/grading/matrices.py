@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from likewise.grading.algebra import SINGLE, Forms, Ratio, Unclear, rational
+from likewise.grading.algebra import SINGLE, Forms
+from likewise.grading.arithmetic import Ratio, Unclear, rational
 from likewise.grading.parsing import bare
 from likewise.reading.expressions import Node
 

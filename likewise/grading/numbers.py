@@ -8,7 +8,8 @@ from typing import Any
 
 from flint import acb, arb, fmpq
 
-from likewise.grading.algebra import Forms, Unclear, rational
+from likewise.grading.algebra import Forms
+from likewise.grading.arithmetic import Unclear, rational
 from likewise.grading.balls import RANGE, Point, Undefined, Unknown, precise, separation, surely_differ
 from likewise.grading.given import name_of, renamed
 from likewise.grading.matrices import MatrixForms

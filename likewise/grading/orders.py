@@ -10,7 +10,8 @@ import random
 from fractions import Fraction
 from math import log
 
-from likewise.grading.algebra import ATOMS, Forms, Ratio, Unclear, rational
+from likewise.grading.algebra import Forms
+from likewise.grading.arithmetic import ATOMS, Ratio, Unclear, rational
 from likewise.grading.given import name_of, substituted
 from likewise.grading.numbers import seed_of
 from likewise.grading.outcomes import EQUAL, Outcome, World, depends, different, undecided

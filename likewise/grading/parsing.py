@@ -9,38 +9,29 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from likewise.grading.spelling import SPELLED, cleaned
-from likewise.grading.units import UNITS, unit_of
-from likewise.reading.expressions import HEADS, Node, number
+from likewise.grading.names import ALIASES, FUNCTIONS, GREEK_LETTERS, LAWS, OPAQUE, ORDERS
+from likewise.grading.spelling import cleaned
+from likewise.grading.splitting import (
+    OPENING,
+    cut_at_commas,
+    cut_at_words,
+    depth_step,
+    flattened,
+    in_base,
+    refuse_words,
+    shown_token,
+    with_units,
+    word_name,
+)
+from likewise.grading.units import unit_of
+from likewise.reading.expressions import Node, number
 from likewise.reading.latex import Token, Unread, tokens
 
-FUNCTIONS = {
-    "exp", "log", "ln", "lg", "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh",
-    "tanh", "max", "min", "gcd", "lcm", "det", "tr", "relu", "sigmoid", "sqrt", "sgn", "rank", "diag", "vec", "softmax",
-}  # fmt: skip
-ALIASES = {"Tr": "tr", "ReLU": "relu", "sign": "sgn"}
-OPAQUE = HEADS | {"P", "Pr", "E", "Var", "Cov", "sim", "softmax", "Attention", "rank", "diag", "vec", "arg", "Re", "Im"}
-GREEK_LETTERS = {*SPELLED.split("|"), "zeta", "iota", "upsilon", "Lambda", "Phi", "Psi", "Upsilon"}
-ORDERS = {"O_tilde": "soft O", "O": "O", "Theta": "Theta", "Omega": "Omega", "o": "o"}
-LAWS = {
-    "N": "normal", "Normal": "normal", "normal": "normal", "Gaussian": "normal", "U": "uniform", "Uniform": "uniform",
-    "Unif": "uniform", "Bernoulli": "bernoulli", "Bern": "bernoulli", "Ber": "bernoulli", "Binomial": "binomial",
-    "Bin": "binomial", "B": "binomial", "Poisson": "poisson", "Poi": "poisson", "Exp": "exponential",
-    "Exponential": "exponential", "Gamma": "gamma", "Beta": "beta", "Geometric": "geometric", "Geom": "geometric",
-    "Geo": "geometric", "Multinomial": "multinomial", "Dirichlet": "dirichlet", "Dir": "dirichlet",
-}  # fmt: skip
-VOWELS = {*"aeiou"}
-SMALL_WORDS = {
-    "not", "but", "are", "was", "has", "the", "nor", "yet", "all", "any", "for", "can", "may", "its", "too", "out",
-    "off", "is", "no", "if", "so", "we", "of", "as", "to", "by",
-}  # fmt: skip
-OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
 BARS = {"|", "‖"}
 RATIO = re.compile(r"(?![A-J]\s*:)[^:={}|\\<>]*[\w)][^:={}|\\<>]*(?::[^:={}|\\<>]*[\w)][^:={}|\\<>]*){1,3}")
 NAMED_RATIO = re.compile(
     r"(?:\|?[A-Z]+\|?|[A-Za-z]_\{?\w+\}?)\s*:\s*(?:\|?[A-Z]+\|?|[A-Za-z]_\{?\w+\}?)\s*=\s*([^=A-Za-z]+(?:\\[^=]*)?)"
 )
-COUNTED = re.compile(r"[kMGTP]?(?:FLOPs?|MACs?)")
 VECTORS = {*"xyzuvwqk"}
 ROUND = {"⌊": ("⌋", "floor"), "⌈": ("⌉", "ceil")}
 
@@ -57,60 +48,17 @@ def readings(text: str, applied: frozenset[str] = frozenset()) -> list[Node]:
         if re.search(r":\s*0|^\s*0", text):
             raise Unread("a time of day, or a ratio with 0")
         return [Node("ratio", tuple(readings(part, applied)[0] for part in text.split(":")))]
-    found = _flattened(_with_units(tokens(text)))
+    found = flattened(with_units(tokens(text)))
     while len(found) == 1 and found[0].kind == "group" and found[0].text == "{":  # braces that are not printed
-        found = _flattened(found[0].inner[0])
+        found = flattened(found[0].inner[0])
     if not found:
         raise Unread("nothing to read")
-    _no_words(found)
+    refuse_words(found)
     strict = Parser(found, tight=False, applied=applied)
     trees = [strict.answer()]
     if strict.ambiguous:
         trees.append(Parser(found, tight=True, applied=applied).answer())
     return trees
-
-
-def _flattened(found: Sequence[Token]) -> list[Token]:
-    """Optional-argument groups as brackets, boxes opened."""
-    made: list[Token] = []
-    for token in found:
-        if token.kind == "group" and token.text == "[":
-            made += [Token("sign", "[", spaced=token.spaced), *_flattened(token.inner[0]), Token("sign", "]")]
-        elif token.kind == "boxed":
-            made += _flattened(token.inner[0])
-        elif (token.kind == "row" and token.text in ("begin", "end")) or token.kind == "gap":
-            continue
-        else:
-            made.append(token)
-    return made
-
-
-def _with_units(found: list[Token]) -> list[Token]:
-    """Letters that spell a unit of at least two letters at the end, after a number, as one word: 5 km."""
-    end = len(found)
-    while end and found[end - 1].kind == "name" and found[end - 1].style == "" and len(found[end - 1].text) == 1:
-        end -= 1
-        if found[end].spaced:  # 2 B T H d is a product
-            break
-    spelled = "".join(token.text for token in found[end:])
-    numbered = end and (found[end - 1].kind == "number" or found[end - 1].text == "frac" or COUNTED.fullmatch(spelled))
-    if numbered and len(spelled) > 1 and found[end].spaced and (spelled in UNITS or len(spelled) > 3):
-        return [*found[:end], Token("word", f" {spelled}", spaced=True)]
-    return found
-
-
-def _no_words(found: Sequence[Token]) -> None:
-    """Refuse letters that spell a word: 42 is not, more than 42."""
-    run = ""
-    for place, token in enumerate([*found, Token("row", "")]):
-        letter = token.kind == "name" and len(token.text) == 1 and token.text.islower() and not token.style
-        if letter and not (run and token.spaced):
-            run += token.text
-            continue
-        ends = token.spaced or place == len(found)
-        if (len(run) > 3 and set(run) & VOWELS) or (run in SMALL_WORDS and ends):
-            raise Unread(f"the word {run}")
-        run = token.text if letter else ""
 
 
 class Parser:
@@ -131,7 +79,7 @@ class Parser:
 
     def inner(self, found: Sequence[Token]) -> "Parser":
         """A parser of a part."""
-        return Parser(_flattened(found), tight=self.tight, outer=self.outer)
+        return Parser(flattened(found), tight=self.tight, outer=self.outer)
 
     def part(self, found: Sequence[Token]) -> Node:
         """The tree of a part that must be one expression."""
@@ -184,7 +132,7 @@ class Parser:
         separators: set[str] = set()
         depth = 0
         for token in self.found:
-            depth += _step(token)
+            depth += depth_step(token)
             separates = (token.kind == "sign" and token.text in ",;") or token.kind == "row"
             separates |= token.kind == "word" and token.text.strip(" ,") in ("or", "and")
             if not depth and separates:
@@ -192,7 +140,7 @@ class Parser:
                 separators.add(token.text.strip(" ,"))
             else:
                 parts[-1].append(token)
-        parts = _or_spelled(parts, separators)
+        parts = cut_at_words(parts, separators)
         if len(parts) > 1 and not all(parts):
             parts = [part for part in parts if part]
         return parts, separators
@@ -203,7 +151,7 @@ class Parser:
         relations: list[str] = []
         depth = 0
         for token in self.found:
-            depth += _step(token)
+            depth += depth_step(token)
             if token.kind == "arrow":
                 raise Unread("a deduction, not an answer")
             if token.kind == "relation" and not depth:
@@ -254,7 +202,7 @@ class Parser:
         """One expression and nothing after it."""
         node = self.union()
         if self.place < len(self.found):
-            raise Unread(f"not read: {_shown(self.found[self.place])}")
+            raise Unread(f"not read: {shown_token(self.found[self.place])}")
         return node
 
     def union(self) -> Node:
@@ -326,13 +274,13 @@ class Parser:
                 if slashed:
                     self.doubt()
                 if _long_word(factors[-1]) or (token.kind == "word" and len(token.text.strip()) > 3):
-                    raise Unread(f"a word beside a formula: {_shown(token)}")
+                    raise Unread(f"a word beside a formula: {shown_token(token)}")
                 after = self.found[self.place + 1 : self.place + 2]
                 factorials = factors[-1].kind == "!" and [each.text for each in after] == ["!"]  # 2!3!
                 if factors[-1].kind in ("number", "!", "%") and token.kind == "number" and not factorials:
                     raise Unread("two numbers side by side")
                 if factors[-1].kind in ("unit",):
-                    raise Unread(f"not read after the unit: {_shown(token)}")
+                    raise Unread(f"not read after the unit: {shown_token(token)}")
                 mixed = factors[-1].kind == "number" and factors[-1].text.isdigit() and token.text == "frac"
                 factors.append(self.factor())
                 signs.append("")
@@ -412,7 +360,7 @@ class Parser:
                 node = Node("!", (node,))
             elif self.at("_") and node.kind == "number":
                 self.take()
-                node = _in_base(node.text, "".join(each.text for each in self.script()))
+                node = in_base(node.text, "".join(each.text for each in self.script()))
             elif self.at("%"):
                 self.take()
                 node = Node("%", (node,))
@@ -433,7 +381,7 @@ class Parser:
         """The tokens of an upper or lower index."""
         token = self.take()
         if token.kind == "group" and token.text == "{":
-            return _flattened(token.inner[0])
+            return flattened(token.inner[0])
         if token.kind == "sign" and token.text == "(":  # 2^(n+1), typed without braces
             self.place -= 1
             return self.enclosed()[1]
@@ -494,7 +442,7 @@ class Parser:
             case "sign" if token.text in ROUND:
                 return self.between(*((token.text, *ROUND[token.text])))
             case "sign" if token.text == "⟨":
-                parts = tuple(map(self.part, _commas(self.until("⟩"))))
+                parts = tuple(map(self.part, cut_at_commas(self.until("⟩"))))
                 if len(parts) == 2 and all(part.names & VECTORS for part in parts):  # an inner product
                     return Node("product", (Node("transpose", parts[:1]), parts[1]), joined=("",))
                 return Node("vector", parts, "()")
@@ -507,7 +455,7 @@ class Parser:
                 return Node("call", (inside,), "conjugate")
             case "other" if token.text in (r"\emptyset", r"\varnothing"):
                 return Node("set")
-        raise Unread(f"not read: {_shown(token)}")
+        raise Unread(f"not read: {shown_token(token)}")
 
     def until(self, closing: str) -> list[Token]:
         found = []
@@ -521,7 +469,7 @@ class Parser:
         found, depth = [], 0
         while depth or not self.at(closing):
             token = self.take()
-            depth += _step(token)
+            depth += depth_step(token)
             found.append(token)
         self.take()
         node = Node(kind, (self.part(found),))
@@ -537,7 +485,7 @@ class Parser:
         found, depth = [], 1
         while True:
             token = self.take()
-            depth += _step(token)
+            depth += depth_step(token)
             if not depth:
                 return opening + token.text, found
             found.append(token)
@@ -548,7 +496,7 @@ class Parser:
             if brackets == "{}":
                 return Node("set")
             raise Unread("empty brackets")
-        parts = _commas(inside)
+        parts = cut_at_commas(inside)
         if brackets == "{}":
             return self.braced(inside, parts)
         if len(parts) == 2 and brackets in ("[)", "(]"):
@@ -589,7 +537,7 @@ class Parser:
         if name in ORDERS and (self.at("(") or token.style == "cal") and (name != "o" or self.at("(")):
             return self.order(ORDERS[name])
         if name in LAWS and (token.style in ("cal", "word") or name == "N") and self.at("(", "[") and self.several():
-            return Node("law", tuple(map(self.part, _commas(self.enclosed()[1]))), LAWS[name])
+            return Node("law", tuple(map(self.part, cut_at_commas(self.enclosed()[1]))), LAWS[name])
         if name in ("Poisson", "Poi", "Bernoulli", "Bern", "Exp", "Exponential", "Geometric", "Geom") and self.at("("):
             return Node("law", (self.part(self.enclosed()[1]),), LAWS[name])
         if name in FUNCTIONS:
@@ -617,7 +565,7 @@ class Parser:
         inside: list[Token] = []
         depth = 0
         for token in self.found[self.place :]:
-            depth += _step(token)
+            depth += depth_step(token)
             inside.append(token)
             if depth <= 0:
                 break
@@ -628,8 +576,8 @@ class Parser:
         """A call; with one bar between its arguments it is another function: P(A | B)."""
         bars = [place for place, token in enumerate(found) if token.kind == "sign" and token.text == "|"]
         if len(bars) != 1:
-            return Node("call", tuple(map(self.part, _commas(found))), name)
-        sides = [_commas(found[: bars[0]]), _commas(found[bars[0] + 1 :])]
+            return Node("call", tuple(map(self.part, cut_at_commas(found))), name)
+        sides = [cut_at_commas(found[: bars[0]]), cut_at_commas(found[bars[0] + 1 :])]
         return Node("call", tuple(self.part(each) for side in sides for each in side), f"{name}_given_{len(sides[1])}")
 
     def indexed(self, node: Node) -> Node:
@@ -640,12 +588,12 @@ class Parser:
         if node.kind == "index":
             raise Unread("an index of an index")
         if all(each.kind in ("number", "word") or (each.kind == "name" and len(each.text) > 2) for each in below):
-            return Node("name", text=f"{node.text}_{'_'.join(_word(each.text) for each in below)}")
+            return Node("name", text=f"{node.text}_{'_'.join(word_name(each.text) for each in below)}")
         if len(below) > 2 and all(each.kind == "name" and not each.style for each in below):
             return Node("name", text=f"{node.text}_{''.join(each.text for each in below)}")  # D_{random}
         if len(below) > 1 and all(each.kind in ("name", "number", "word") for each in below):
             return Node("index", tuple(self.part([each]) for each in below), node.text)  # a_{ij}
-        return Node("index", tuple(map(self.part, _commas(below))), node.text)
+        return Node("index", tuple(map(self.part, cut_at_commas(below))), node.text)
 
     def several(self, sign: str = ",") -> bool:
         """Whether the parenthesis that opens here holds a comma, or one bar, at its first level."""
@@ -653,7 +601,7 @@ class Parser:
             return False
         depth = 0
         for token in self.found[self.place :]:
-            depth += _step(token)
+            depth += depth_step(token)
             if token.kind == "sign" and token.text == sign and depth == 1:
                 return True
             if not depth:
@@ -689,7 +637,7 @@ class Parser:
             brackets, inside = self.enclosed()
             if brackets not in ("()", "[]", "{}"):
                 raise Unread("brackets that do not match")
-            arguments = tuple(map(self.part, _commas(inside)))
+            arguments = tuple(map(self.part, cut_at_commas(inside)))
             after = self.peek()
             if self.at("^") and name != "sqrt" and power is None:
                 self.take()
@@ -760,7 +708,7 @@ class Parser:
                 return Node("name", text="infty")
             case "sum" | "prod":
                 return self.repeated(token.text)
-        raise Unread(f"not read: {_shown(token)}")
+        raise Unread(f"not read: {shown_token(token)}")
 
     def repeated(self, kind: str) -> Node:
         low: list[Token] = []
@@ -791,61 +739,6 @@ class Parser:
         if token.text in ("vmatrix",):
             return Node("call", (Node("matrix", rows),), "det")
         return Node("matrix", rows)
-
-
-def _in_base(digits: str, base: str) -> Node:
-    """The value of 1011_2."""
-    try:
-        return number(str(int(digits, int(base))))
-    except ValueError:
-        raise Unread("a number with an index that is no base") from None
-
-
-def _step(token: Token) -> int:
-    """How a token changes the depth of brackets."""
-    if token.kind != "sign":
-        return 0
-    return (token.text in OPENING or token.text == "⟨") - (token.text in CLOSING or token.text == "⟩")
-
-
-def _or_spelled(parts: list[list[Token]], separators: set[str]) -> list[list[Token]]:
-    """Parts cut again at the letters o, r or a, n, d with spaces around: x = 1 or x = 2; 1, 2, and 3."""
-    made: list[list[Token]] = []
-    for part in parts:
-        start = place = 0
-        while place < len(part):
-            for word in ("or", "and"):
-                run = part[place : place + len(word)]
-                if (
-                    "".join(each.text for each in run if each.kind == "name") == word
-                    and run[0].spaced
-                    and not any(each.spaced for each in run[1:])
-                    and place + len(word) < len(part)
-                    and (place > start or (made and not place))
-                ):
-                    if place > start:
-                        made.append(part[start:place])
-                    separators.add(word)
-                    start = place = place + len(word)
-                    break
-            else:
-                place += 1
-        made.append(part[start:])
-    return made
-
-
-def _commas(found: Sequence[Token]) -> list[list[Token]]:
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in found:
-        depth += _step(token)
-        if token.kind == "sign" and token.text in (",", ";") and not depth:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    if not all(parts):
-        raise Unread("a comma without an expression beside it")
-    return parts
 
 
 def _united(value: Node, unit: str) -> Node:
@@ -902,11 +795,3 @@ def _label(node: Node) -> str:
     if node.kind != "name":
         raise Unread("a prime after an index")
     return node.text
-
-
-def _word(text: str) -> str:
-    return re.sub(r"\W+", "_", text.replace("\\", "").strip()).strip("_")
-
-
-def _shown(token: Token) -> str:
-    return {"other": token.text, "macro": f"\\{token.text}"}.get(token.kind, token.text or token.kind)

@@ -7,7 +7,8 @@ from typing import Any
 
 from flint import acb, fmpq
 
-from likewise.grading.algebra import ONE, Forms, Unclear
+from likewise.grading.algebra import Forms
+from likewise.grading.arithmetic import ONE, Unclear
 from likewise.grading.balls import Point, Undefined, precise
 from likewise.grading.conditions import scalars
 from likewise.grading.given import name_of
