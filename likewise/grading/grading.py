@@ -18,6 +18,7 @@ from likewise.grading.showing import shown
 from likewise.grading.sizes import replaced
 from likewise.grading.spelling import cleaned, spelled_number
 from likewise.grading.splitting import VOWELS
+from likewise.grading.stated import FLOP, PLAIN_LOG, in_conventions, stated_conventions
 from likewise.grading.units import unit_of
 from likewise.reading.expressions import Node
 from likewise.reading.latex import Unread, tokens
@@ -175,11 +176,18 @@ def _graded(answer: str, key: str, world: World, reasons: list[str], read: list[
     finals = []
     for name, text in (("answer", answer), ("key", key)):
         try:
-            finals.append(final_answer(text))
+            plain, base, flops = stated_conventions(text)
+            found = final_answer(plain)
+            if (base and not PLAIN_LOG.search(found.text)) or (flops and not FLOP.search(found.text)):
+                base, flops, found = "", None, final_answer(text)  # it is not about the answer: 1011 (base 2)
         except Unread as error:
             raise Unread(f"the {name}: {error}") from error
+        finals.append(_translated(found, base, flops))
         if finals[-1].how != "the whole text":
             reasons.append(f"the {name} was taken from {finals[-1].how}")
+        if base or flops:
+            said = [f"log to base {base}"] * bool(base) + [f"a multiply-add as {flops} FLOP"] * bool(flops)
+            reasons.append(f"the {name} states {' and '.join(said)}")
     for final, other in (finals, finals[::-1]):
         if final.where[0]:
             world = _defined(final, other, world)
@@ -213,6 +221,12 @@ def _graded(answer: str, key: str, world: World, reasons: list[str], read: list[
         if outcome.verdict == "different" and not final.sure:
             return undecided(f"the text goes on after what was taken ({final.text[:60]}), and that is different")
     return outcome
+
+
+def _translated(final: Final, base: str, flops: int | None) -> Final:
+    """A final answer in the conventions that its own text states."""
+    others = tuple(in_conventions(each, base, flops) for each in final.others)
+    return replace(final, text=in_conventions(final.text, base, flops), others=others)
 
 
 def _defined(final: Final, other: Final, world: World) -> World:

@@ -13,7 +13,7 @@ SMALL_WORDS = {
     "off", "is", "no", "if", "so", "we", "of", "as", "to", "by",
 }  # fmt: skip
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
-COUNTED = re.compile(r"[kMGTP]?(?:FLOPs?|MACs?)")
+COUNTED = re.compile(r"[kMGTP]?(?:FLOPs?|(?:half)?MACs?)")
 
 
 def flattened(found: Sequence[Token]) -> list[Token]:

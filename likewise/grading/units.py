@@ -42,6 +42,7 @@ SYMBOLS = """
 1 flop: FLOP FLOPs
 1 flop s^-1: FLOPS
 1 mac: MAC MACs
+1/2 mac: halfMAC halfMACs
 """
 WORDS = """
 1 s: second sec

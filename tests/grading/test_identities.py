@@ -213,12 +213,52 @@ def test_sizes_that_may_be_the_same_are_a_condition_in_both_orders(row):
 
 
 @pytest.mark.parametrize(
+    ("answer", "key", "verdict"),
+    [
+        (r"\boxed{256 \text{ FLOPs}}, counting a multiply-add as two FLOPs", "128 MACs", "equal"),
+        ("256 FLOPs (a multiply-add is 2 FLOPs)", "128 MACs", "equal"),
+        ("$4N^2D$ FLOPs, where one MAC is 2 FLOPs", "$2N^2D$ MACs", "equal"),
+        ("256 FLOPs, counting a multiply-add as one FLOP", "128 MACs", "different"),
+        ("256 GFLOPs, counting a multiply-add as 2 FLOPs", "128 GMACs", "equal"),
+        ("256 FLOPs, counting a multiply-add as 2 FLOPs", "256 FLOPs, counting a multiply-add as 1 FLOP", "different"),
+        (r"$\log n$ where log is base 2", r"\log_2 n", "equal"),
+        (r"$\log n$ (base 2)", r"\log_2 n", "equal"),
+        (r"$\log n$ (natural log)", r"\ln n", "equal"),
+        (r"$\log n$, where $\log$ is the natural logarithm", r"\ln n", "equal"),
+        (r"$\log n$, where $\log$ is the natural logarithm", r"\log_2 n", "different"),
+        (r"$\log n$ (base 10)", r"\log_2 n", "different"),
+        (r"Using natural logarithms, $\log n$", r"$\log n$ (base 2)", "different"),
+        ("1011 (base 2)", "1011", "undecided"),
+        (r"$n \log n$, using 256 FLOPs where a MAC is 2 FLOPs", r"n \log_2 n", "undecided"),
+        (r"$\log n$ where log is not base 2", r"\log_2 n", "undecided"),
+        (r"$\log n$ (base 2)", r"\log n", "depends"),
+    ],
+)
+def test_a_convention_that_an_answer_states_is_translated(answer: str, key: str, verdict: str) -> None:
+    found = [grade(answer, key), grade(key, answer)]
+    assert [each.verdict for each in found] == [verdict, verdict], found
+
+
+def test_the_convention_of_the_key_decides_where_an_answer_states_another() -> None:
+    assert (
+        grade("256 FLOPs, counting a multiply-add as 2 FLOPs", "128 FLOPs", conventions={"flop": 1}).verdict == "equal"
+    )
+    assert (
+        grade("128 FLOPs, counting a multiply-add as 2 FLOPs", "128 FLOPs", conventions={"flop": 1}).verdict != "equal"
+    )
+    assert grade(r"$\log n$ (base 2)", r"\log n", conventions={"log": 2}).verdict == "equal"
+    assert grade(r"$\log n$ (base 2)", r"\log n", conventions={"log": "e"}).verdict == "different"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         r"\int " + "d" * 1_900, r"\int " + "d x" * 600, r"\frac{d" + "{}" * 900, "**a" * 60_000, "**" + "a " * 90_000,
         "@" * 1_900, "a" * 190_000 + " $x$", "a " * 90_000 + "= $x$", "P(" * 900, "(A) " * 450,
         r"\lim_{" + "x" * 1_900, "O(" * 90,
         r"\nabla" * 300, "x^* = " * 300, r"\textbf{(A)} " * 140,
+        " " * 90_000 + "x (base 2) log", ", " * 90_000 + "x (natural log) log", "with the log is " * 9_000,
+        "a MAC " * 30_000,
     ],
     ids=lambda text: text[:12],
 )  # fmt: skip
