@@ -191,3 +191,17 @@ def decimal(value: Form, digits: int = 6) -> str:
 
     with mp.workprec(256):
         return mp.nstr(mp.mpf(enclose(value, {}, 256).mid.a), digits)
+
+
+def middle(value: Form) -> Fraction:
+    """A fraction within about 90 digits of a constant.
+
+    >>> from likewise.claims.algebra.exponomials import exp
+    >>> f"{float(middle(exp(1))):.6f}"
+    '2.718282'
+    """
+    from mpmath import mp
+
+    with mp.workprec(320):
+        found = mp.mpf(enclose(value, {}, 320).mid.a)
+        return Fraction(int(found.man)) * Fraction(2) ** int(found.exp) * (-1 if found < 0 else 1)

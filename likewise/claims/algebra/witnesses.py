@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, combinations
 
-from likewise.claims.algebra.balls import decimal
+from likewise.claims.algebra.balls import decimal, middle
 from likewise.claims.algebra.coordinates import Coordinates, sign, violated
 from likewise.claims.algebra.exponomials import form
 from likewise.claims.algebra.identities import proved, proved_at
 from likewise.claims.algebra.points import WHOLE, Level, all_levels, finite, levels, ordered, points, sizes
 from likewise.claims.algebra.printing import value_text
 from likewise.claims.algebra.questions import Question, question
+from likewise.claims.arithmetic.cited import told_apart
 from likewise.claims.arrays import Array, Entry
 from likewise.claims.language.claim import Between, Claim, Compares, Integers, OneOf, Reals
 from likewise.claims.language.tree import Chain, Comparison, Name, Node, Number, fraction_text, names
@@ -174,7 +175,17 @@ def violation(at: Coordinates, links: Chain) -> str | None:
 def _seen(left: Node, a: Array, comparison: Comparison, right: Node, b: Array) -> str:
     if comparison == "!=":
         return f"{left} = {array_text(a)}" if isinstance(right, Number) else f"{left} = {right} = {array_text(a)}"
-    return f"{array_text(a)} {CONTRARY[comparison]} {array_text(b)}"
+    texts = (array_text(a), array_text(b)) if a.shape or b.shape else _told_apart(a.scalar, b.scalar)
+    return f" {CONTRARY[comparison]} ".join(texts)
+
+
+def _told_apart(left: Entry, right: Entry) -> tuple[str, ...]:
+    """Two numbers; of one that is no fraction as many decimals as show where the other differs."""
+    middles = [value if isinstance(value, Fraction | int) else middle(form(value)) for value in (left, right)]
+    one, other = (Fraction(each) for each in middles)
+    if all(isinstance(value, Fraction | int) for value in (left, right)) or abs(one - other) > abs(other) / 10**5:
+        return _entry_text(left), _entry_text(right)
+    return told_apart((one, one), (other, other))
 
 
 def array_text(array: Array) -> str:
