@@ -1,10 +1,17 @@
 """The house's wording of an argument error."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
 from likewise.checks import refuse, require, require_choice, require_count
+from likewise.data import Preparation
+from likewise.difficulty import Taps
+from likewise.exits import EarlyExit
+from likewise.gallery import Gallery
+from likewise.metric import IdentitySampler
+from likewise.training import Cosine, Hardest, Harmonic, SemiHard, TrainingPlan
 
 
 def test_refusal_says_where_what_rule_and_what_came() -> None:
@@ -58,3 +65,33 @@ def test_anything_else_is_no_choice(value: object, got: str) -> None:
     message = f"verb: order must be one of 'first', 'last'; got {got}."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         require_choice("verb", "order", value, ("first", "last"))
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "message"),
+    [
+        (Taps, {"model": 3}, "Taps: model must be a torch.nn.Module; got int."),
+        (EarlyExit, {"network": "net", "heads": ["a"]}, "EarlyExit: network must be a torch.nn.Module; got str."),
+        (IdentitySampler, {"labels": [0, 1]}, "IdentitySampler: labels must be a tensor of one dimension; got list."),
+        (Preparation, {"size": 32}, "Preparation: size must be (rows, columns); got 32."),
+        (Gallery.open, {"url": 5}, "Gallery.open: url must be a path or an address; got 5."),
+        (SemiHard, {"margin": -1}, "SemiHard: margin must be a positive number; got -1."),
+        (Hardest, {"margin": "wide"}, "Hardest: margin must be a positive number; got 'wide'."),
+        (
+            Harmonic,
+            {"old": 3, "labels": 4},
+            "Harmonic: old must be a matrix of vectors, with a tensor of labels; got int.",
+        ),
+        (Cosine, {"peak": "high"}, "Cosine: peak must be a positive number; got 'high'."),
+        (TrainingPlan, {"identities": 0}, "TrainingPlan: identities must be a whole number of at least 1; got 0."),
+        (TrainingPlan, {"seed": "x"}, "TrainingPlan: seed must be a whole number of at least 0; got 'x'."),
+        (TrainingPlan, {"chunk": 0}, "TrainingPlan: chunk must be a whole number of at least 1; got 0."),
+        (TrainingPlan, {"rate": "x"}, "TrainingPlan: rate must be a positive number; got 'x'."),
+    ],
+)
+@pytest.mark.usefixtures("without_shape_checks")
+def test_constructors_refuse_what_they_cannot_use(
+    make: Callable[..., object], given: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        make(**given)

@@ -38,6 +38,8 @@ class Preparation:
     deviation: float = 0.5
 
     def __post_init__(self) -> None:
+        pair = isinstance(self.size, tuple | list) and len(self.size) == 2
+        require(pair, "Preparation", "size", "be (rows, columns)", repr(self.size))
         for name, pixels in zip(("rows", "columns"), self.size, strict=True):
             require_count("Preparation", name, pixels)
         require(self.channels in (1, 3), "Preparation", "channels", "be 1 or 3", self.channels)

@@ -43,6 +43,7 @@ class Taps:
     """
 
     def __init__(self, model: nn.Module, layers: Sequence[str | Tap] | None = None) -> None:
+        require(isinstance(model, nn.Module), "Taps", "model", "be a torch.nn.Module", type(model).__name__)
         self.model, self._by_default = model, layers is None
         known = dict(model.named_modules(remove_duplicate=False)) | _parts(model)
         known.pop("", None)

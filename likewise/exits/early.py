@@ -138,6 +138,7 @@ class EarlyExit(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        require(isinstance(network, nn.Module), "EarlyExit", "network", "be a torch.nn.Module", type(network).__name__)
         require_count("EarlyExit", "grid", grid)
         self.network, self.grid = network, grid
         self.chain = chain_of(network, segments)

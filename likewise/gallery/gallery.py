@@ -94,6 +94,7 @@ class Gallery:
         vectors to length 1 and compare by angle (of a new gallery; the model keeps it). codes: one byte a number.
         search: "approximate" is faster and may miss the nearest template; only a server's index does it.
         """
+        require(isinstance(url, str | Path), "Gallery.open", "url", "be a path or an address", repr(url))
         embedder = None
         if embed is not None:
             embedder = open_embedder(embed, name=model)

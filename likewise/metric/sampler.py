@@ -61,6 +61,8 @@ class IdentitySampler(Sampler[list[int]]):
         require_count(where, "world", world)
         require_count(where, "rank", rank, least=0)
         require(rank < world, where, "rank", f"be less than world, {world}", rank)
+        whole = isinstance(labels, Tensor) and labels.dim() == 1
+        require(whole, where, "labels", "be a tensor of one dimension", type(labels).__name__)
         numbers = labels.cpu().numpy()
         _, groups, counts = np.unique(numbers, return_inverse=True, return_counts=True)
         self._order = np.argsort(groups, kind="stable")

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from likewise.checks import require, require_choice
+from likewise.checks import require, require_choice, require_number
 from likewise.similarity import wide
 
 Reduction = Literal["sum", "mean"]
@@ -91,7 +91,7 @@ def pulled(embeddings: Float[Tensor, "B E"], weights: Float[Tensor, "B B"]) -> F
 
 def require_margin(where: str, margin: float) -> None:
     """Refuse a margin that is no positive number."""
-    require(0 < margin < float("inf"), where, "margin", "be a positive number", margin)
+    require_number(where, "margin", margin)
 
 
 def require_batch(where: str, embeddings: Tensor, labels: Tensor) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from torch import Tensor, nn
 
-from likewise.checks import require, require_choice, require_count
+from likewise.checks import require, require_choice, require_count, require_number
 from likewise.data import Batch, Batches, Examples, Preparation
 from likewise.data.batches import Augmentation, Drawn, Shuffled
 from likewise.metric import IdentitySampler
@@ -73,9 +73,13 @@ class TrainingPlan:
     def __post_init__(self) -> None:
         require_choice("TrainingPlan", "objective", self.objective, ("triplet", "classes", "classifier"))
         require_choice("TrainingPlan", "schedule", self.schedule, ("cosine", "adagrad"))
-        require_count("TrainingPlan", "steps", self.steps)
-        require_count("TrainingPlan", "head_steps", self.head_steps, least=0)
-        require(self.rate is None or self.rate > 0, "TrainingPlan", "rate", "be positive", self.rate)
+        least = {"steps": 1, "embedding_dim": 1, "identities": 1, "faces": 1, "random": 0, "head_steps": 0, "seed": 0}
+        for name, fewest in least.items():
+            require_count("TrainingPlan", name, getattr(self, name), least=fewest)
+        if self.chunk is not None:
+            require_count("TrainingPlan", "chunk", self.chunk)
+        if self.rate is not None:
+            require_number("TrainingPlan", "rate", self.rate)
         require_margin("TrainingPlan", self.margin)
 
     @property

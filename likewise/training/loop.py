@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from likewise.checks import refuse, require, require_count
+from likewise.checks import refuse, require, require_count, require_number
 from likewise.data import Batch, Skipped
 from likewise.data.batches import Drawn
 from likewise.metric import CollapseError
@@ -73,7 +73,8 @@ class Cosine:
     decay: float = 1e-4
 
     def __post_init__(self) -> None:
-        require(self.peak > 0, "Cosine", "peak", "be positive", self.peak)
+        require_number("Cosine", "peak", self.peak)
+        require_number("Cosine", "warmup", self.warmup, least=0)
         require(0 <= self.warmup < 1, "Cosine", "warmup", "be a part of the steps, from 0 to below 1", self.warmup)
 
     def optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:

@@ -19,6 +19,7 @@ from likewise.data import Batch
 from likewise.metric import Triplets, batch_all_loss, batch_hard, harmonic_loss, semi_hard_negatives, triplet_loss
 from likewise.metric.collapse import collapse
 from likewise.metric.mining import negative_shares
+from likewise.metric.triplet import require_margin
 
 MARGIN = 0.2  # of the shares in the log, so that runs with other margins compare
 
@@ -61,6 +62,7 @@ class SemiHard(TripletObjective):
 
     def __init__(self, *, margin: float = 0.2, choose: str = "closest", fallback: str = "skip", seed: int = 0) -> None:
         super().__init__()
+        require_margin("SemiHard", margin)
         require_choice("SemiHard", "choose", choose, ("closest", "random"))
         require_choice("SemiHard", "fallback", fallback, ("skip", "farthest", "hardest"))
         require_count("SemiHard", "seed", seed, least=0)
@@ -86,6 +88,7 @@ class Hardest(TripletObjective):
 
     def __init__(self, *, margin: float = 0.2) -> None:
         super().__init__()
+        require_margin(type(self).__name__, margin)
         self.margin = margin
 
     def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
@@ -98,6 +101,7 @@ class RandomTriplets(TripletObjective):
 
     def __init__(self, *, margin: float = 0.2, seed: int = 0) -> None:
         super().__init__()
+        require_margin("RandomTriplets", margin)
         require_count("RandomTriplets", "seed", seed, least=0)
         self.margin, self.seed = margin, seed
 
@@ -111,6 +115,7 @@ class EveryTriplet(TripletObjective):
 
     def __init__(self, *, margin: float = 0.2) -> None:
         super().__init__()
+        require_margin(type(self).__name__, margin)
         self.margin = margin
 
     def forward(self, embeddings: Float[Tensor, "B E"], batch: Batch) -> Float[Tensor, ""]:
@@ -213,6 +218,9 @@ class Harmonic(TripletObjective):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        vectors = isinstance(old, Tensor) and old.dim() == 2 and isinstance(labels, Tensor)
+        require(vectors, "Harmonic", "old", "be a matrix of vectors, with a tensor of labels", type(old).__name__)
+        require_margin("Harmonic", margin)
         whole = labels.shape == old.shape[:1]
         require(whole, "Harmonic", "labels", f"have one entry for each of {len(old)} vectors", tuple(labels.shape))
         require_count("Harmonic", "most", most)
