@@ -1,6 +1,7 @@
 """Exact nearest templates in memory, float32 vectors or one-byte codes: products in blocks, then float64."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy
 import torch
@@ -9,8 +10,10 @@ from jaxtyping import Float32, Float64, Int8, Int64
 from likewise.checks import require, require_count
 
 BLOCK = 1 << 16  # rows of one array: 32 MB of float32 at width 128
-PANEL = 1 << 13  # rows of one matrix product: with 1,000 queries its scores are 32 MB
+PANEL = 1 << 11  # rows of one matrix product, at least
+SCORES = 1 << 19  # of one matrix product with few queries: 2 MB, which stay in the cache
 GROUP = 32  # scores that share one maximum: what does not reach a query's bound is skipped 32 at a time
+SAMPLE = 4096  # scores of the first block that give one query its first bound
 FEW = 4  # queries for which numpy's vector product is faster than torch's matrix product
 QUERIES = 1024  # at a time
 EXTRA = 16  # candidates beyond the k nearest that are measured again in float64
@@ -47,6 +50,7 @@ class Matrix:
         self.dtype = numpy.dtype(numpy.int8 if codes else numpy.float32)
         self.blocks: list[Array] = []
         self.factors: list[Array] = []  # of codes 1 / |q|, of free vectors |y|^2 / 2, nothing for unit ones
+        self._steepest: list[float] = []  # at least the greatest factor of each block
         self.owners = numpy.zeros(0, numpy.int64)
         self.count = 0  # rows up to the last that was ever used
         self._vacant: Array | None = None
@@ -74,6 +78,7 @@ class Matrix:
             self.blocks.append(numpy.zeros((BLOCK, self.width), self.dtype))
             if self.codes or not self.unit:
                 self.factors.append(numpy.zeros(BLOCK, numpy.float32))
+                self._steepest.append(0.0)
         if len(self.owners) < stop:
             grown = numpy.zeros(max(stop, 2 * len(self.owners)), numpy.int64)
             grown[: len(self.owners)] = self.owners
@@ -88,6 +93,7 @@ class Matrix:
                 squares = _squares(some)
                 factors = 1 / numpy.sqrt(numpy.maximum(squares, 1)) if self.codes else squares / 2
                 self.factors[number][place] = factors
+                self._steepest[number] = max(self._steepest[number], float(factors.max()))
             start += len(some)
         self.count = max(self.count, stop)
         self._vacant = None
@@ -155,35 +161,53 @@ class Matrix:
         last = scores.min(1).astype(numpy.float64)
         # A product of K terms is off by at most (8 sqrt(K) + 8) roundings of |x| |y|, as in `likewise.similarity`.
         slack = (4 * self.width**0.5 + 4) * numpy.finfo(numpy.float32).eps
-        if self.codes:  # integers are exact; 1 / |q| and the product with it round
+        if self.codes:  # integers are exact below 2^24; 1 / |q| and the product with it round
             cosine = last / numpy.sqrt(numpy.maximum(squares, 1))
-            return rows, 2 - 2 * cosine - 8 * numpy.finfo(numpy.float32).eps
+            rounding = 8 * numpy.finfo(numpy.float32).eps + (2 * slack if self.width << 14 > 1 << 24 else 0)
+            return rows, 2 - 2 * cosine - rounding
         if self.unit:  # lengths are 1 up to rounding
             return rows, squares + 1 - 2 * last - slack * (numpy.sqrt(squares) + 1) * 2
-        longest = max(float(each.max()) for each in self.factors) * 2
+        longest = max(self._steepest) * 2
         return rows, squares - 2 * last - slack * (squares + longest)
 
     def _by_vector(self, query: Array, count: int) -> tuple[Array, Array]:
         """One query: whole blocks times a vector, which reads templates at the speed of memory."""
         kept: list[tuple[Array, Array]] = []
-        bound = -numpy.inf
+        bound = -float("inf")
         for number, block in enumerate(self.blocks):
             start = number * BLOCK
             size = min(BLOCK, self.count - start)
-            scores = self._vector_scores(block[:size], number, query)
-            self._hide(scores, start)
-            rows = numpy.flatnonzero(scores >= bound) if bound > -numpy.inf else numpy.arange(size)
+            if self.codes and bound > 0 and _bytes_multiply(self.width):
+                rows, scores = self._code_scores(block[:size], number, query, bound)
+            else:
+                scores = self._vector_scores(block[:size], number, query)
+                self._hide(scores, start)
+                if bound == -float("inf") and count <= min(size, SAMPLE):  # a first bound without sorting a whole block
+                    bound = float(numpy.partition(scores[:SAMPLE], -count)[-count])
+                rows = numpy.flatnonzero(scores >= bound)
+                scores = scores[rows]
             if len(rows) > count:
-                rows = rows[numpy.argpartition(scores[rows], -count)[-count:]]
-            kept.append((scores[rows], rows + start))
+                best = numpy.argpartition(scores, -count)[-count:]
+                rows, scores = rows[best], scores[best]
+            kept.append((scores, rows + start))
             best = numpy.concatenate([each for each, _ in kept])
             if len(best) >= count:
-                bound = numpy.partition(best, -count)[-count]
+                bound = float(numpy.partition(best, -count)[-count])
         scores, rows = (numpy.concatenate(each) for each in zip(*kept, strict=True))
         order = numpy.argpartition(scores, -count)[-count:]
         return scores[order], rows[order]
 
+    def _code_scores(self, block: Array, number: int, query: Array, bound: float) -> tuple[Array, Array]:
+        """Rows of codes whose score reaches a positive bound: only products that may reach it are divided by |q|."""
+        products = _byte_products(block, query).numpy()
+        rows = numpy.flatnonzero(products >= int(bound / self._steepest[number] * (1 - 1e-6)))
+        scores = products[rows].astype(numpy.float32) * self.factors[number][rows]
+        near = (scores >= bound) & (self.owners[rows + number * BLOCK] != 0)
+        return rows[near], scores[near]
+
     def _vector_scores(self, block: Array, number: int, query: Array) -> Array:
+        if self.codes and _bytes_multiply(self.width):
+            return _byte_products(block, query).float().numpy() * self.factors[number][: len(block)]
         if self.codes:
             # In float32 whole numbers below 2^24 are exact, and a panel of them stays in the cache.
             q = torch.from_numpy(query.astype(numpy.float32))
@@ -202,32 +226,90 @@ class Matrix:
             scores[inside - start] = -numpy.inf
 
     def _by_matrix(self, queries: Array, count: int) -> tuple[Array, Array]:
-        """Many queries: panels of templates times all queries.
+        """Many queries: all queries times panels of templates.
 
-        Scores lie template by template, so that the maximum of 32 of them is taken for all queries at once; only
-        groups whose maximum reaches a query's bound, the least of its candidates so far, are looked at.
+        The maximum of every 32 scores is taken; only groups whose maximum reaches a query's bound, the least of its
+        candidates so far, are looked at.
         """
-        q = torch.from_numpy(queries.astype(numpy.float32)).mT.contiguous()
-        best = torch.full((len(queries), count), -torch.inf)
-        rows = torch.full((len(queries), count), -1, dtype=torch.int64)
+        q = queries.astype(numpy.float32)
+        best = _Best(len(queries), count)
+        step = max(PANEL, min(BLOCK // 8, SCORES // len(queries)))
+        scores = numpy.empty((len(queries), step), numpy.float32)
         for number, block in enumerate(self.blocks):
             start = number * BLOCK
             size = min(BLOCK, self.count - start)
-            for first in range(0, size, PANEL):
-                last = min(first + PANEL, size)
-                scores = self._matrix_scores(torch.from_numpy(block[first:last]), number, first, q)
-                self._hide(scores.numpy(), start + first)
-                _merge(best, rows, scores, start + first)
-        return best.numpy(), rows.numpy()
+            for first in range(0, size, step):
+                panel = block[first : min(first + step, size)]
+                found = scores[:, : len(panel)]
+                # numpy's OpenBLAS multiplies these a fifth faster than torch's library does on AMD. Codes are whole
+                # numbers below 2^24: exact, and faster than products of bytes.
+                numpy.matmul(q, panel.astype(numpy.float32, copy=False).T, out=found)
+                if self.factors:
+                    factors = self.factors[number][first : first + len(panel)]
+                    (numpy.multiply if self.codes else numpy.subtract)(found, factors, out=found)
+                self._hide(found.T, start + first)
+                best.look(torch.from_numpy(found), start + first)
+        return best.settled()
 
-    def _matrix_scores(self, panel: torch.Tensor, number: int, first: int, q: torch.Tensor) -> torch.Tensor:
-        if self.codes:
-            scores = panel.float() @ q  # whole numbers below 2^24: exact, and faster than products of bytes
-            return scores.mul_(torch.from_numpy(self.factors[number][first : first + len(panel)])[:, None])
-        if self.unit:
-            return panel @ q
-        bias = torch.from_numpy(self.factors[number][first : first + len(panel)])[:, None]
-        return torch.addmm(bias, panel, q, beta=-1)
+
+class _Best:
+    """The greatest scores of every query and their rows. What reaches a query's bound waits to be sorted in."""
+
+    def __init__(self, queries: int, count: int) -> None:
+        self._scores = torch.full((queries, count), -torch.inf)
+        self._rows = torch.full((queries, count), -1, dtype=torch.int64)
+        self._bound = self._scores.amin(1)
+        self._waiting: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []  # query, score, row
+        self._held = 0
+
+    def look(self, scores: torch.Tensor, start: int) -> None:
+        """Take scores (queries x templates) of the rows from `start` on."""
+        size = scores.shape[1]
+        if start == 0:
+            some = min(self._scores.shape[1], size)
+            self._scores[:, :some], self._rows[:, :some] = scores.topk(some, dim=1)
+            self._bound = self._scores.amin(1)
+            return
+        whole = size // GROUP * GROUP
+        groups = scores[:, :whole].unflatten(1, (GROUP, -1)) if whole else scores[:, None, :0]
+        query, group = (groups.amax(1) > self._bound[:, None]).nonzero().unbind(1)
+        if len(group):
+            values = groups[query, :, group]
+            hit, place = (values > self._bound[query, None]).nonzero().unbind(1)
+            self._wait(query[hit], values[hit, place], place * groups.shape[2] + group[hit] + start)
+        if whole < size:
+            query, row = (scores[:, whole:] > self._bound[:, None]).nonzero().unbind(1)
+            self._wait(query, scores[query, whole + row], row + whole + start)
+
+    def _wait(self, query: torch.Tensor, values: torch.Tensor, rows: torch.Tensor) -> None:
+        self._waiting.append((query, values, rows))
+        self._held += len(query)
+        if self._held >= self._scores.numel():
+            self._sort_in()
+
+    def _sort_in(self) -> None:
+        query, values, rows = (torch.cat(each) for each in zip(*self._waiting, strict=True))
+        self._waiting, self._held = [], 0
+        query, order = query.sort(stable=True)
+        mine, each = query.unique_consecutive(return_counts=True)
+        if not len(mine):
+            return
+        number = torch.arange(len(mine)).repeat_interleave(each)
+        rank = torch.arange(len(query)) - (each.cumsum(0) - each)[number]
+        padded = torch.full((len(mine), int(each.max())), -torch.inf)
+        padded[number, rank] = values[order]
+        places = torch.zeros(padded.shape, dtype=torch.int64)
+        places[number, rank] = rows[order]
+        kept, order = torch.cat([self._scores[mine], padded], dim=1).topk(self._scores.shape[1], dim=1)
+        self._rows[mine] = torch.cat([self._rows[mine], places], dim=1).gather(1, order)
+        self._scores[mine] = kept
+        self._bound = self._scores.amin(1)
+
+    def settled(self) -> tuple[Array, Array]:
+        """Scores and rows, in no order."""
+        if self._waiting:
+            self._sort_in()
+        return self._scores.numpy(), self._rows.numpy()
 
 
 def squared_between(queries: Array, rows: Array, *, codes: bool) -> Float64[Array, "n c"]:
@@ -240,39 +322,21 @@ def squared_between(queries: Array, rows: Array, *, codes: bool) -> Float64[Arra
     return ((q - y) ** 2).sum(-1)
 
 
-def _merge(best: torch.Tensor, rows: torch.Tensor, scores: torch.Tensor, start: int) -> None:
-    """Bring the scores (templates x queries) of a panel into the best of every query."""
-    size, queries = scores.shape
-    count, whole = best.shape[1], size // GROUP * GROUP
-    if start == 0 or whole < size:  # the first panel has no bounds yet; the last may be ragged
-        values, places = scores.mT.contiguous().topk(min(count, size), dim=1)
-        _keep(best, rows, torch.arange(queries), values, places + start)
-        return
-    bound = best.amin(1)
-    groups = scores.view(-1, GROUP, queries)
-    query, group = (groups.amax(1) > bound).mT.nonzero().unbind(1)  # by query
-    values = groups[group, :, query]
-    hit, place = (values > bound[query, None]).nonzero().unbind(1)
-    if not len(hit):
-        return
-    query, places = query[hit], group[hit] * GROUP + place + start
-    mine, each = query.unique_consecutive(return_counts=True)
-    number = torch.arange(len(mine)).repeat_interleave(each)
-    rank = torch.arange(len(query)) - (each.cumsum(0) - each)[number]
-    padded = torch.full((len(mine), int(each.max())), -torch.inf)
-    padded[number, rank] = values[hit, place]
-    where = torch.zeros(padded.shape, dtype=torch.int64)
-    where[number, rank] = places
-    _keep(best, rows, mine, padded, where)
+def _byte_products(block: Array, query: Array) -> torch.Tensor:
+    return torch._int_mm(torch.from_numpy(block), torch.from_numpy(query)[:, None])[:, 0]
 
 
-def _keep(
-    best: torch.Tensor, rows: torch.Tensor, mine: torch.Tensor, values: torch.Tensor, places: torch.Tensor
-) -> None:
-    """The best of what some queries have and of new values."""
-    values, order = torch.cat([best[mine], values], dim=1).topk(best.shape[1], dim=1)
-    places = torch.cat([rows[mine], places], dim=1)
-    best[mine], rows[mine] = values, places.gather(1, order)
+@cache
+def _bytes_multiply(width: int) -> bool:
+    """Whether torch multiplies bytes exactly on this machine; without VNNI instructions sums of pairs may saturate."""
+    if not torch.backends.mkldnn.is_available():
+        return False  # there is only a slow loop then
+    rows = torch.tensor([[127], [-128], [-127]], dtype=torch.int8).expand(3, width).contiguous()
+    try:
+        found = torch._int_mm(rows, rows.mT[:, :2].contiguous())
+    except (AttributeError, RuntimeError):
+        return False
+    return bool((found == rows.int() @ rows.int().mT[:, :2]).all())
 
 
 def _squares(rows: Array) -> Array:

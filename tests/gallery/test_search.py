@@ -2,6 +2,7 @@
 
 import numpy
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,30 @@ def test_search_equals_all_distances(kind: str, queries: int, monkeypatch: pytes
     assert found.rows.tolist() == order
     numpy.testing.assert_allclose(found.squared, squared, rtol=1e-9, atol=1e-12)
     assert len(matrix) == int((owners != 0).sum())
+
+
+def test_machines_that_do_not_multiply_bytes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = numpy.random.default_rng(1)
+    rows, probes = rows_of("codes", 1500, 31, draw), rows_of("codes", 3, 31, draw)
+    matrix = Matrix(31, codes=True, unit=True)
+    matrix.put(0, rows, numpy.arange(1, 1501))
+    fast = matrix.nearest(probes, k=7)
+    monkeypatch.setattr(search, "_bytes_multiply", lambda width: False)
+    slow = matrix.nearest(probes, k=7)
+    assert fast.rows.tolist() == slow.rows.tolist() == plain(probes, rows, matrix.owners[:1500], 7)[0]
+    assert fast.squared.tolist() == slow.squared.tolist()
+
+
+def test_products_of_bytes_are_used_only_where_they_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    def saturating(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
+        pairs = one.int()[:, :, None] * two.int()[None]
+        halves = pairs[:, 0::2] + pairs[:, 1::2]  # 16 bits, as without VNNI
+        return halves.clamp(-32768, 32767).sum(1)
+
+    search._bytes_multiply.cache_clear()
+    monkeypatch.setattr(torch, "_int_mm", saturating)
+    assert not search._bytes_multiply(32)
+    search._bytes_multiply.cache_clear()
 
 
 @settings(max_examples=30, deadline=None)
