@@ -49,12 +49,16 @@ Known = Annotated[Path, typer.Argument(metavar="GALLERY", help="The gallery's fi
 ModelOption = Annotated[
     str | None, typer.Option("--model", help="A network of likewise train, or file.py:function; none for vectors.")
 ]
+FacesOption = Annotated[
+    str | None, typer.Option("--faces", help="Cut out the largest face first: centre, dlib, or file.py:function.")
+]
 Out = Annotated[Path | None, typer.Option(help="Where to write the page.")]
 
 
 def embed(
     data: Annotated[str, typer.Argument(help='Folder of identities, LFW, idx, CIFAR-10 or "digits".')],
     model: Annotated[str, typer.Option("--model", help="A network of likewise train, or file.py:function.")],
+    faces: FacesOption = None,
     out: Annotated[Path, typer.Option(help="Where to write vectors, names and items.")] = Path("vectors.npz"),
     as_json: Json = False,
 ) -> None:
@@ -62,7 +66,7 @@ def embed(
     from likewise.gallery.jobs import embed_people
 
     with progress_bar() as progress:
-        found = embed_people(data, model, out, progress=progress)
+        found = embed_people(data, model, out, faces=faces, progress=progress)
     if as_json:
         _print({"vectors": str(out), **asdict(found)})
         return
@@ -74,6 +78,7 @@ def enrol(
     gallery: Database,
     data: Annotated[str, typer.Argument(help="Folder of identities, LFW, digits, or a .npz of likewise embed.")],
     model: ModelOption = None,
+    faces: FacesOption = None,
     codes: Annotated[bool, typer.Option("--codes", help="One byte a number; of a new gallery.")] = False,
     add: Annotated[bool, typer.Option("--add", help="Add to identities that are there already.")] = False,
     as_json: Json = False,
@@ -81,7 +86,7 @@ def enrol(
     """Enrol a data set; the same command goes on after Ctrl-C."""
     from likewise.gallery.jobs import People, enrol_people
 
-    with _opened(gallery, model, new=True, codes=codes) as opened, interruptible() as stopped:
+    with _opened(gallery, model, faces, new=True, codes=codes) as opened, interruptible() as stopped:
         people = People(data)
         with progress_bar() as progress:
             found = enrol_people(
@@ -105,10 +110,11 @@ def verify(
     identity: Annotated[str, typer.Argument(help="Who it should be.")],
     image: Annotated[Path, typer.Argument(help="The probe.")],
     model: ModelOption = None,
+    faces: FacesOption = None,
     as_json: Json = False,
 ) -> None:
     """Ask whether an image shows an identity; without a calibration the answer is a distance."""
-    with _opened(gallery, model) as opened:
+    with _opened(gallery, model, faces) as opened:
         found = opened.verify(identity, image)
     if as_json:
         _print({**asdict(found), "odds": found.odds})
@@ -123,6 +129,7 @@ def identify(
     gallery: Known,
     images: Annotated[list[Path], typer.Argument(help="Image files, or folders of them.")],
     model: ModelOption = None,
+    faces: FacesOption = None,
     top: Annotated[int, typer.Option(min=1, help="Identities to list for each image.")] = 5,
     out: Out = None,
     as_json: Json = False,
@@ -133,7 +140,7 @@ def identify(
     if out is not None:
         require_package("identify", "jinja2")
         require_place("identify", out)
-    with _opened(gallery, model) as opened:
+    with _opened(gallery, model, faces) as opened:
         files = probe_files(images)
         with progress_bar() as progress:
             found = opened.identify(files, top=top, progress=progress)
@@ -179,6 +186,7 @@ def calibrate(
         str | None, typer.Argument(help="People to compare, not trained on; the gallery's own templates unless given.")
     ] = None,
     model: ModelOption = None,
+    faces: FacesOption = None,
     far: Annotated[float, typer.Option(help="False accept rate of verify.")] = 1e-3,
     strangers: Annotated[
         str | None, typer.Option(help="People who are not enrolled: sets identify's threshold.")
@@ -193,7 +201,7 @@ def calibrate(
     if out is not None:
         require_package("calibrate", "jinja2")
         require_place("calibrate", out)
-    with _opened(gallery, model) as opened, progress_bar() as progress:
+    with _opened(gallery, model, faces) as opened, progress_bar() as progress:
         people, others = (None if each is None else People(each) for each in (data, strangers))
         found = calibrate_gallery(opened, people, others, far=far, fpir=fpir, progress=progress)
         if out is not None:
@@ -218,6 +226,7 @@ def upgrade(
     held_out: Annotated[str, typer.Argument(metavar="HELD_OUT", help="People that neither model was trained on.")],
     model: Annotated[str, typer.Option("--model", help="The new model.")],
     old: Annotated[str, typer.Option("--old", help="The model that the gallery has now.")],
+    faces: FacesOption = None,
     images: Annotated[str | None, typer.Option(help="Images of everybody: enrol anew, resumable.")] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Enrol anew with a model that is not compatible, too; drops thresholds.")
@@ -231,8 +240,8 @@ def upgrade(
     """
     from likewise.gallery.jobs import People, open_model, upgrade_gallery
 
-    newer = open_model(model)
-    with _opened(gallery, old) as opened, interruptible() as stopped, progress_bar() as progress:
+    newer = open_model(model, faces)
+    with _opened(gallery, old, faces) as opened, interruptible() as stopped, progress_bar() as progress:
         again = People(images) if images is not None else None
         verdict, added = upgrade_gallery(
             opened,
@@ -274,12 +283,15 @@ def _show_upgrade(verdict: "Upgrade | None", added: "Enrolled | None", waiting: 
         print(f"{waiting:,} identities still have templates of the old model.")
 
 
-def _opened(path: Path, model: str | None, *, new: bool = False, codes: bool = False) -> "Gallery":
+def _opened(
+    path: Path, model: str | None, faces: str | None = None, *, new: bool = False, codes: bool = False
+) -> "Gallery":
     from likewise.gallery import Gallery
     from likewise.gallery.jobs import open_model
 
     require(new or path.is_file(), "likewise", "gallery", "be a file of likewise enrol", repr(str(path)))
-    return Gallery.open(path, open_model(model) if model else None, codes=codes)
+    require(model is not None or faces is None, "likewise", "--faces", "go with --model, which takes images", faces)
+    return Gallery.open(path, open_model(model, faces) if model else None, codes=codes)
 
 
 def _print(facts: dict[str, Any]) -> None:

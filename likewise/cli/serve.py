@@ -20,6 +20,9 @@ def serve(
     model: Annotated[
         str | None, typer.Option("--model", help="A network of likewise train, or file.py:function; none for vectors.")
     ] = None,
+    faces: Annotated[
+        str | None, typer.Option("--faces", help="Cut out the largest face first: centre, dlib, or file.py:function.")
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8766,
     tokens: Annotated[
         Path | None, typer.Option(help="Further clients: a file with a name and a token in each line.")
@@ -39,5 +42,6 @@ def serve(
     require("://" in gallery or Path(gallery).is_file(), "serve", "gallery", "be a file or a URL", repr(gallery))
     others = read_tokens(tokens) if tokens is not None else {}
     search = "approximate" if approximate else "exact"
-    with Gallery.open(gallery, open_model(model) if model else None, search=search) as opened:
+    require(model is not None or faces is None, "serve", "--faces", "go with --model, which takes images", faces)
+    with Gallery.open(gallery, open_model(model, faces) if model else None, search=search) as opened:
         run(opened, port=port, others=others, rate=rate, audit=audit)

@@ -8,11 +8,14 @@ require_package("likewise.gallery", "torch")
 from likewise.gallery.answers import Identified, Verified
 from likewise.gallery.calibration import Calibration
 from likewise.gallery.embedding import Embedder, module_embedder
+from likewise.gallery.faces import Centre, DlibFaces, face_embedder
 from likewise.gallery.gallery import Gallery
 from likewise.gallery.store import Erasure, Incompatible, Limits, Store
 
 __all__ = [
     "Calibration",
+    "Centre",
+    "DlibFaces",
     "Embedder",
     "Erasure",
     "Gallery",
@@ -21,5 +24,6 @@ __all__ = [
     "Limits",
     "Store",
     "Verified",
+    "face_embedder",
     "module_embedder",
 ]

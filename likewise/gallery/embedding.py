@@ -34,6 +34,7 @@ class Embedder:
 
     call: a list of images (uint8, rows x columns x 3) -> one vector each. name: for people. fingerprint: 32 bytes that
     change with the weights and with the preparation of images. unit: whether vectors are compared by their angle.
+    crop: what of an image the model is given; it may raise `Unreadable`. See `likewise.gallery.faces`.
 
     >>> mean = Embedder(lambda images: [image.mean((0, 1)) for image in images], "mean colour", unit=False)
     >>> mean(numpy.full((2, 2, 3), 7, numpy.uint8)).vectors
@@ -45,6 +46,7 @@ class Embedder:
     fingerprint: bytes = b""
     unit: bool = True
     least: int | None = None
+    crop: Callable[[Pixels], Pixels] | None = None
 
     def __post_init__(self) -> None:
         require(bool(self.name), "Embedder", "name", "not be empty", repr(self.name))
@@ -136,7 +138,8 @@ def vectors_of(images: Any, embedder: Embedder, *, progress: Progress = silent) 
         pixels = []
         for place, item in enumerate(listed[start : start + AT_ONCE], start=start):
             try:
-                pixels.append(pixels_of(item, least=embedder.least))
+                found = pixels_of(item, least=embedder.least)
+                pixels.append(found if embedder.crop is None else embedder.crop(found))
                 sources.append(str(Path(item).resolve()) if isinstance(item, str | Path) else "")
             except Unreadable as error:
                 skipped.append(Skipped(_item(item, place), str(error)))
@@ -144,11 +147,11 @@ def vectors_of(images: Any, embedder: Embedder, *, progress: Progress = silent) 
                 places.append(place)
         if pixels:
             given = embedder.call(pixels)
-            found = _output_rows(given)
-            if found is None or len(found) != len(pixels):
+            rows = _output_rows(given)
+            if rows is None or len(rows) != len(pixels):
                 rule = f"give one vector for each of {len(pixels)} images"
-                refuse("Gallery", "embed", rule, _described(given) if found is None else len(found))
-            parts.append(checked(found, embedder.unit))
+                refuse("Gallery", "embed", rule, _described(given) if rows is None else len(rows))
+            parts.append(checked(rows, embedder.unit))
         progress(min(1.0, (start + AT_ONCE) / len(listed)), "embedding images")
     vectors = numpy.concatenate(parts) if parts else numpy.zeros((0, 0), numpy.float32)
     return Vectors(vectors, tuple(sources), tuple(places), tuple(skipped))

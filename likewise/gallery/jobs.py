@@ -18,6 +18,7 @@ from likewise.gallery.answers import Enrolled
 from likewise.gallery.batches import Batches, Waiting
 from likewise.gallery.calibration import Calibration, require_strangers
 from likewise.gallery.embedding import Embedder, open_embedder, vectors_of_each
+from likewise.gallery.faces import face_embedder, open_detector
 from likewise.gallery.gallery import Gallery
 from likewise.gallery.upgrading import Upgrade
 from likewise.progress import Progress, part, silent
@@ -26,12 +27,15 @@ PICTURES = (".jpg", ".jpeg", ".png", ".ppm", ".pgm", ".bmp", ".gif", ".webp", ".
 MOST_FILES = 100_000  # of a folder of probes
 
 
-def open_model(text: str) -> Embedder:
+def open_model(text: str, faces: str | None = None) -> Embedder:
     """A model by what a user types: a file of `likewise train`, or file.py:function.
 
     A function takes a list of images (uint8, rows x columns x 3) and gives one vector each; its fingerprint is that of
-    its file, and an attribute `unit` says whether vectors are compared by angle (True unless given).
+    its file, and an attribute `unit` says whether vectors are compared by angle (True unless given). faces: a detector,
+    as `open_detector` takes it, whose largest face the model is given.
     """
+    if faces is not None:
+        return face_embedder(open_model(text), open_detector(faces))
     if ":" in text and not Path(text).exists():
         function = function_of(text, "--model", "model")
         digest = hashlib.sha256(Path(text.rpartition(":")[0]).read_bytes() + text.encode()).digest()
@@ -109,10 +113,12 @@ def probe_files(paths: Sequence[Path | str]) -> list[Path]:
     return found
 
 
-def embed_people(data: Path | str, model: str, out: Path, *, progress: Progress = silent) -> Enrolled:
+def embed_people(
+    data: Path | str, model: str, out: Path, *, faces: str | None = None, progress: Progress = silent
+) -> Enrolled:
     """Write vectors, names and items of a data set as a .npz, which `enrol` and `likewise train` read."""
     require_place("embed", out)
-    embedder, people = open_model(model), People(data)
+    embedder, people = open_model(model, faces), People(data)
     vectors, names, items, skipped = [], [], [], list(people.skipped)
     for place, (name, found) in enumerate(vectors_of_each(people.items(), embedder)):
         listed = people.items_of(name)

@@ -115,6 +115,8 @@ NAMES = {
     ],
     "likewise.gallery": [
         "Calibration",
+        "Centre",
+        "DlibFaces",
         "Embedder",
         "Erasure",
         "Gallery",
@@ -123,6 +125,7 @@ NAMES = {
         "Limits",
         "Store",
         "Verified",
+        "face_embedder",
         "module_embedder",
     ],
     "likewise.huggingface": [
