@@ -13,9 +13,12 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from likewise.text import printable
 
 HOST = "127.0.0.1"
 BODY = 1_000_000  # bytes of a request's body
@@ -253,10 +256,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         try:
-            response = self.server.answer(self._request())
+            self._send(self.server.answer(self._request()))
         except Refusal as refusal:
-            response = Response(f"{refusal}\n", status=refusal.status)
-            self.close_connection = True  # what is left of its body is not read
+            self.send_error(refusal.status, str(refusal))
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """A refusal as plain text, for a request that is no HTTP or has another method, too."""
+        self.close_connection = True  # what is left of its body is not read
+        self.request_version = self.protocol_version  # what is no HTTP is answered in HTTP, with every header
+        words = message or HTTPStatus(code).phrase
+        self._send(Response(f"{printable(words)}\n", status=code))
+
+    def _send(self, response: Response) -> None:
         body = response.body.encode() if isinstance(response.body, str) else response.body
         self.send_response(response.status)
         for name, value in {

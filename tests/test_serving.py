@@ -111,6 +111,19 @@ def test_every_response_says_how_it_may_be_used(server: Server) -> None:
         assert found.getheader("Access-Control-Allow-Origin") is None
 
 
+@pytest.mark.parametrize(
+    "sent", [b"PUT /x HTTP/1.1\r\n\r\n", b"<script>alert(1)</script>\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"]
+)
+def test_what_is_no_request_of_ours_is_refused_as_text_with_every_header(server: Server, sent: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", server.gate.port), timeout=10) as connection:
+        connection.sendall(sent)
+        head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
+    assert b" 4" in head[:12] or b" 5" in head[:12]
+    assert b"Content-Type: text/plain" in head
+    assert b"Content-Security-Policy: default-src 'none'" in head
+    assert b"<" not in body or b"Bad request" in body
+
+
 def test_a_client_that_goes_disturbs_nobody(server: Server, capfd: pytest.CaptureFixture[str]) -> None:
     with socket.create_connection(("127.0.0.1", server.gate.port)) as connection:
         connection.sendall(b"POST / HTTP/1.1\r\nContent-Le")

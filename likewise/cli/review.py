@@ -25,7 +25,8 @@ def review(
     answer: Annotated[
         Path,
         typer.Argument(
-            metavar="ANSWER", help="A Markdown file, an exported conversation (.json), or a folder of answers."
+            metavar="ANSWER",
+            help="A Markdown file, an exported conversation (.json; talks.json#3 of several), or a folder.",
         ),
     ],
     out: Annotated[
@@ -47,13 +48,15 @@ def review(
     """Review an answer: every statement with its verdict, the reader's marks, and where the two differ.
 
     A doubt of the user is shown with the replies before and after it. rubric.yaml beside the answer gives its parts and
-    points. A folder gives an index page, a card for each assistant, and tables.
+    points. A folder, or an export of several conversations, gives an index page, a card for each assistant, and tables.
 
     Exit code 0: nothing refuted; 1: something is refuted; 2: wrong usage or a malformed claim.
     """
-    if answer.is_dir():
+    answer, conversation = _place(answer)
+    if answer.is_dir() or (not conversation and _has_several(answer)):
         alone = not (serve or marks or take or export)
-        require(alone, "review", "a folder", "go with --out, --open and --json only", answer)
+        rule = "go with --out, --open and --json only" + ("" if answer.is_dir() else f", or be named: {answer.name}#1")
+        require(alone, "review", "a folder" if answer.is_dir() else "an export of several conversations", rule, answer)
         _review_folder(answer, out, show=show, as_json=as_json)
         return
     require(
@@ -76,12 +79,13 @@ def review(
     from likewise.review.readings import readings_beside
     from likewise.review.reviewing import export_marks
 
-    file = MarkFile(marks or marks_beside(answer))
+    number = conversation if _has_several(answer) else 0
+    file = MarkFile(marks or marks_beside(answer, number))
     if take is not None:
         for left in file.add(import_marks(take)):
             print(f"likewise: line {left.line} has a mark already; the imported one was left out", file=sys.stderr)
     with progress_bar() as progress:
-        found = review_file(answer, marks=file.path, progress=progress)
+        found = review_file(answer, marks=file.path, conversation=conversation, progress=progress)
     if out is not None:
         write_whole(out, page(found))
     if export is not None:
@@ -93,7 +97,7 @@ def review(
     if out is not None and show and not serve:
         webbrowser.open(out.resolve().as_uri())
     if serve:
-        server = serve_review(found, file.path, readings=readings_beside(answer), port=port)
+        server = serve_review(found, file.path, readings=readings_beside(answer, number), port=port)
         print(f"likewise: serving {server.address} (Ctrl-C ends it)", file=sys.stderr, flush=True)
         if show:
             webbrowser.open(server.address)
@@ -102,6 +106,22 @@ def review(
 
     outcome = worst([each.verdict for each in found.statements if each.verdict])
     raise typer.Exit({"malformed": 2, "fails": 1}.get(outcome, 0))
+
+
+def _place(answer: Path) -> tuple[Path, int]:
+    """The file and the number of a conversation of it: `talks.json#3` is the third, 0 the only one."""
+    name, _, number = answer.name.rpartition("#")
+    if not name.lower().endswith(".json") or not number.isdecimal() or answer.exists():
+        return answer, 0
+    return answer.with_name(name), int(number)
+
+
+def _has_several(answer: Path) -> bool:
+    """True for an exported file with several conversations."""
+    from likewise.claims.documents import text_at
+    from likewise.reading.opening import opened
+
+    return answer.suffix.lower() == ".json" and len(opened(answer, text_at(str(answer)))) > 1
 
 
 def _review_folder(folder: Path, out: Path | None, *, show: bool, as_json: bool) -> None:

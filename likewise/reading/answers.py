@@ -217,6 +217,8 @@ def _statement(said: Said, scope: Scope, all_said: Sequence[Said], turns: tuple[
         cost = costed(said, scope) if speaker != "user" else None
         if cost is None:
             return Statement(*place, "term", speaker, relation=False)
+        if said.read_as and said.role != "assertion":  # a person says that it is none
+            return Statement(*place, said.role, speaker)
         bound, claim = tuple(map(str, cost.bindings)), _printed(cost.claims[0])
         return Statement(*place, "assertion", speaker, claim, bound, readings=(cost,))
     role = "given" if speaker == "user" else said.role

@@ -43,6 +43,7 @@ def files_of(place: Path) -> list[Path]:
         for path in place.rglob("*")
         if path.is_file()
         and path.suffix.lower() in (*TEXTS, ".json")
+        and not is_sidecar(path)
         and not any(part.startswith(".") for part in path.relative_to(place).parts)
     )
     require(bool(found), "check", str(place), f"hold answers ({', '.join((*TEXTS, '.json'))})", "none")
@@ -50,14 +51,31 @@ def files_of(place: Path) -> list[Path]:
 
 
 def opened(path: Path, text: str) -> list[Opened]:
-    """The answers of one file: one of a text, one for each conversation of an export."""
-    corrections = corrections_of(path.with_name(f"{path.stem}.readings.yaml"))
+    """The answers of one file: one of a text, one for each conversation of an export, with sidecars of its own."""
     if path.suffix.lower() != ".json":
         turns = speakers_of(path.with_name(f"{path.stem}.speakers.yaml"), text)
-        return [Opened(str(path), text, turns, corrections)]
+        return [Opened(str(path), text, turns, corrections_of(sidecar(path, "readings.yaml")))]
     talks = list(conversations(text, str(path)))
-    names = [str(path)] if len(talks) == 1 else [f"{path}#{number}" for number in range(1, len(talks) + 1)]
-    return [Opened(name, *spoken(talk), corrections) for name, talk in zip(names, talks, strict=True)]
+    if len(talks) == 1:
+        return [Opened(str(path), *spoken(talks[0]), corrections_of(sidecar(path, "readings.yaml")))]
+    return [
+        Opened(f"{path}#{number}", *spoken(talk), corrections_of(sidecar(path, "readings.yaml", number)))
+        for number, talk in enumerate(talks, start=1)
+    ]
+
+
+def is_sidecar(path: Path) -> bool:
+    """True for the marks of an answer and the output of a review, which are no answers."""
+    return path.name.endswith(".marks.json") or path.name == "reviews.json"
+
+
+def sidecar(path: Path, ending: str, conversation: int = 0) -> Path:
+    """A file beside an answer: of `answer.md`, `answer.marks.json`; of the third conversation, `answer.3.marks.json`.
+
+    >>> sidecar(Path("talks.json"), "marks.json", 3).name
+    'talks.3.marks.json'
+    """
+    return path.with_name(f"{path.stem}.{f'{conversation}.' if conversation else ''}{ending}")
 
 
 def conversations(text: str, where: str = "conversation") -> Iterator[list[tuple[str, str]]]:

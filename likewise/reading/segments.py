@@ -46,6 +46,7 @@ CORRECTION = re.compile(
     r"|correction\b|sorry\b)",
     re.I,
 )
+SAID = re.compile(r"[$\\=]|(?:\w+\W+){4}")  # more than the name of a speaker and "Sure."
 CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 STOP = re.compile(r"(?<![A-Z])[.!?][\"*)]*\s+(?=[A-Z\\$(*\0\d-])|(?<=[.!?\0*)])\s*\n\s*\n|\n\s*(?:[-*•#]|\d+\.)\s")
 SENTENCE = re.compile(r"(?<![A-Z]\.)(?<=[.!?:;])\s+(?=[A-Z\\$(*\-\d])|\n\s*\n|\n\s*[-*•]\s|\n\s*\d+\.\s")
@@ -84,15 +85,16 @@ class Formula:
 def corrected(text: str, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     r"""The turns, cut where a speaker takes something back: what was said before is not taken for granted after.
 
-    >>> [(turn.first, turn.last) for turn in corrected("a\nYou are right, I was wrong.\nb", (Turn("assistant", 1, 3),))]
+    >>> [(turn.first, turn.last) for turn in corrected("$a$\nYou are right, I erred.\nb", (Turn("assistant", 1, 3),))]
     [(1, 1), (2, 3)]
     """
-    starts = {number for number, line in enumerate(text.split("\n"), start=1) if CORRECTION.match(line)}
+    lines = text.split("\n")
+    starts = {number for number, line in enumerate(lines, start=1) if CORRECTION.match(line)}
     made = []
     for turn in turns:
         first = turn.first
         for line in sorted(starts):
-            if first < line <= turn.last:
+            if first < line <= turn.last and SAID.search("\n".join(lines[first - 1 : line - 1])):
                 made.append(Turn(turn.speaker, first, line - 1, turn.hint))
                 first = line
         made.append(Turn(turn.speaker, first, turn.last, turn.hint))

@@ -15,6 +15,9 @@ HEADINGS = re.compile(
     r"\s*(?:#{1,6}\s*)?\**\s*(?P<who>User|You|Human|Prompt|Assistant|ChatGPT|Claude|AI|Grok|DeepSeek|Gemini|Model)"
     r"(?:\s+said)?\s*:\**\s*(?:\S.*)?$",
 )
+TITLES = re.compile(  # alone on a line, as a heading or bold
+    r"\s*(?:#{1,6}\s+\**|\*\*)(?P<who>User|You|Human|Assistant|ChatGPT|Claude|Grok|DeepSeek|Gemini)(?:\s+said)?\**\s*$"
+)
 PEOPLE = {"User", "You", "Human", "Prompt"}
 
 
@@ -56,13 +59,9 @@ def ranges(yaml_text: str, where: str, lines: int) -> tuple[Turn, ...]:
 
 
 def headed(text: str) -> tuple[Turn, ...]:
-    """Turns from headings such as `User:` and `ChatGPT said:`; at least two different speakers must be named."""
+    """Turns from headings such as `User:`, `## User` and `ChatGPT said:`; two different speakers must be named."""
     lines = text.split("\n")
-    starts = [
-        (number, "user" if match["who"] in PEOPLE else "assistant")
-        for number, line in enumerate(lines, start=1)
-        if (match := HEADINGS.match(line))
-    ]
+    starts = [(number, speaker) for number, line in enumerate(lines, start=1) if (speaker := speaker_of(line))]
     if len({speaker for _, speaker in starts}) < 2:
         return ()
     turns = [Turn("unknown", 1, starts[0][0] - 1)] if starts[0][0] > 1 else []
@@ -70,3 +69,13 @@ def headed(text: str) -> tuple[Turn, ...]:
         last = starts[place + 1][0] - 1 if place + 1 < len(starts) else len(lines)
         turns.append(Turn(speaker, number, last))
     return tuple(turns)
+
+
+def speaker_of(line: str) -> str:
+    """The speaker that a heading names, or "".
+
+    >>> speaker_of("## You said:"), speaker_of("**Claude**"), speaker_of("# Model")
+    ('user', 'assistant', '')
+    """
+    found = HEADINGS.match(line) or TITLES.match(line)
+    return "" if found is None else "user" if found["who"] in PEOPLE else "assistant"

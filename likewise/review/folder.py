@@ -20,7 +20,7 @@ from likewise.claims.documents import text_at
 from likewise.claims.verdict import SCHEMA
 from likewise.page import render
 from likewise.progress import Progress, parts, silent
-from likewise.reading.opening import opened
+from likewise.reading.opening import TEXTS, Opened, is_sidecar, opened
 from likewise.reading.speakers import speakers_of
 from likewise.review.doubt import WORDS
 from likewise.review.marks import Mark, MarkFile, marks_beside
@@ -30,8 +30,8 @@ from likewise.review.rubric import Rubric, read_rubric
 from likewise.review.statements import Statement
 from likewise.stats import clopper_pearson
 
-TEXTS = (".md", ".markdown", ".txt")
-FILES = 1_000
+ANSWERS = (*TEXTS, ".json")
+COUNT = 1_000  # answers of a folder
 CONFIDENCE = 0.95
 
 
@@ -194,32 +194,35 @@ class Folder:
 
 
 def answers_in(folder: Path) -> list[Path]:
-    """The answers of a folder and its folders, by name; sidecars and hidden files are none."""
+    """The files of a folder and its folders, by name; sidecars and hidden files are no answers."""
     found = sorted(
         path
         for pattern in ("*", "*/*")
         for path in folder.glob(pattern)
-        if path.is_file() and path.suffix.lower() in TEXTS and not path.relative_to(folder).as_posix().startswith(".")
+        if path.is_file()
+        and path.suffix.lower() in ANSWERS
+        and not is_sidecar(path)
+        and not path.relative_to(folder).as_posix().startswith(".")
     )
-    require(bool(found), "review", "folder", f"hold answers ({', '.join(TEXTS)})", folder)
-    require(len(found) <= FILES, "review", "folder", f"hold at most {FILES:,} answers", len(found))
+    require(bool(found), "review", "folder", f"hold answers ({', '.join(ANSWERS)})", folder)
     return found
 
 
-def named(folder: Path, path: Path, listed: Mapping[str, Any]) -> tuple[str, str]:
-    """The assistant and the question of an answer.
+def named(folder: Path, path: Path, listed: Mapping[str, Any], conversation: int = 0) -> tuple[str, str]:
+    """The assistant and the question of an answer; each of several conversations of a file is a question.
 
     >>> named(Path("a"), Path("a/gpt/scaling.md"), {}), named(Path("a"), Path("a/scaling.gpt.md"), {})
     (('gpt', 'scaling'), ('gpt', 'scaling'))
     """
     place = path.relative_to(folder)
-    entry = listed.get(place.as_posix(), {})
+    part = f"#{conversation}" if conversation else ""
+    entry = listed.get(f"{place.as_posix()}{part}", {})
     if len(place.parts) > 1:
         assistant, question = place.parts[0], place.stem
     else:
         question, _, assistant = place.stem.rpartition(".")
         question = question or place.stem
-    return str(entry.get("assistant", assistant))[:80], str(entry.get("question", question))[:80]
+    return str(entry.get("assistant", assistant))[:80], str(entry.get("question", f"{question}{part}"))[:80]
 
 
 def _listed(folder: Path) -> Mapping[str, Any]:
@@ -249,25 +252,48 @@ def review_file(
     marks: Path | None = None,
     rubric: Rubric | None = None,
     speakers: Path | None = None,
+    conversation: int = 0,
     name: str = "",
     progress: Progress = silent,
 ) -> Review:
-    """The review of a file with its sidecars: marks, speakers, rubric."""
-    file = MarkFile(marks or marks_beside(path))
+    """The review of a file with its sidecars: marks, speakers, rubric.
+
+    conversation: which one of an export with several, from 1.
+    """
     found = opened(path, text_at(str(path)))
-    require(len(found) == 1, "review", str(path), "hold one conversation", f"{len(found)}")
-    whole = replace(found[0], turns=speakers_of(speakers, found[0].text)) if speakers else found[0]
-    made = review(whole, None, rubric or rubric_beside(path), name=name or path.name, progress=progress)
-    return made.with_marks(file.read(), file.read_points())
+    one = f"hold one conversation, or be asked for one of its {len(found)}"
+    require(len(found) == 1 or conversation > 0, "review", str(path), one, "none")
+    require(conversation <= len(found), "review", "conversation", f"be at most {len(found)}", conversation)
+    number = conversation if len(found) > 1 else 0
+    whole = found[max(number, 1) - 1]
+    whole = replace(whole, turns=speakers_of(speakers, whole.text)) if speakers else whole
+    return _reviewed(path, whole, number, marks, rubric or rubric_beside(path), name, progress)
+
+
+def _reviewed(
+    path: Path, whole: Opened, number: int, marks: Path | None, rubric: Rubric | None, name: str, progress: Progress
+) -> Review:
+    file = MarkFile(marks or marks_beside(path, number))
+    called = name or f"{path.name}{f'#{number}' if number else ''}"
+    return review(whole, None, rubric, name=called, progress=progress).with_marks(file.read(), file.read_points())
 
 
 def review_folder(folder: Path, *, rubric: Rubric | None = None, progress: Progress = silent) -> Folder:
-    """The reviews of all answers of a folder."""
-    paths, listed = answers_in(folder), _listed(folder)
-    entries = []
-    for path, part in zip(paths, parts(progress, len(paths)), strict=True):
-        found = review_file(path, rubric=rubric or rubric_beside(path, folder), progress=part)
-        entries.append(Entry(*named(folder, path, listed), path.relative_to(folder).as_posix(), found))
+    """The reviews of all answers of a folder, or of all conversations of an exported file."""
+    paths = answers_in(folder) if folder.is_dir() else [folder]
+    top = folder if folder.is_dir() else folder.parent
+    talks = [
+        (path, number if len(found) > 1 else 0, whole)
+        for path in paths
+        for found in [opened(path, text_at(str(path)))]
+        for number, whole in enumerate(found, start=1)
+    ]
+    require(len(talks) <= COUNT, "review", str(folder), f"hold at most {COUNT:,} answers", len(talks))
+    listed, entries = _listed(top), []
+    for (path, number, whole), part in zip(talks, parts(progress, len(talks)), strict=True):
+        found = _reviewed(path, whole, number, None, rubric or rubric_beside(path, top), "", part)
+        file = f"{path.relative_to(top).as_posix()}{f'#{number}' if number else ''}"
+        entries.append(Entry(*named(top, path, listed, number), file, found))
     return Folder(folder.resolve().name, tuple(entries))
 
 

@@ -98,10 +98,8 @@ class _Served:
                 raise TypeError("a correction is a mapping")
             with self._reading:
                 before = self.review
-                if entry.get("role") and entry.get("line") not in {
-                    each.line for each in before.statements if not each.id
-                }:
-                    return _json({"error": f"not corrected: no formula begins on line {entry.get('line')}"}, 400)
+                if entry.get("role"):
+                    entry = _of_formula(before, entry)
                 self.readings.put(entry)
                 self.review = read_again(before, self.readings.read())
                 self.version += 1
@@ -110,6 +108,16 @@ class _Served:
             return _json({"error": f"not corrected: {error}"[:300]}, 400)
         except OSError as error:
             return _json({"error": f"the file of the readings cannot be written: {error.strerror}"}, 500)
+
+
+def _of_formula(review: Review, entry: dict[str, Any]) -> dict[str, Any]:
+    """The correction with the column of its formula: of two statements in one formula the second has a column more."""
+    line, column = entry.get("line"), entry.get("column", 0)
+    columns = [each.column for each in (review.answer.statements if review.answer else ()) if each.line == line]
+    before = [each for each in columns if not column or (isinstance(column, int) and each <= column)]
+    if not before:
+        raise ValueError(f"no formula that was read begins on line {line}")
+    return {**entry, "column": max(before)} if column else entry
 
 
 def changes(before: Review, after: Review) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 
 from likewise.checks import refuse, require, require_choice
 from likewise.files import write_whole
+from likewise.reading.opening import sidecar
 
 MarkName = Literal["right", "wrong", "unclear", "praise"]
 MARKS: tuple[MarkName, ...] = get_args(MarkName)
@@ -259,9 +260,9 @@ def alone(path: Path, lock: threading.Lock) -> Generator[None]:
         yield
 
 
-def marks_beside(answer: Path) -> Path:
-    """The file of the marks of an answer: answer.md has answer.marks.json."""
-    return answer.with_name(f"{answer.stem}.marks.json")
+def marks_beside(answer: Path, conversation: int = 0) -> Path:
+    """The file of the marks of an answer, or of one conversation of an export: answer.md has answer.marks.json."""
+    return sidecar(answer, "marks.json", conversation)
 
 
 def to_markdown(marks: Sequence[Mark], name: str = "the answer") -> str:

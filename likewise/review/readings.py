@@ -10,15 +10,16 @@ from typing import Any
 from likewise.checks import require
 from likewise.files import write_whole
 from likewise.reading.corrections import Correction, corrections
+from likewise.reading.opening import sidecar
 from likewise.review.marks import alone
 
 FILE, TEXT = 200_000, 80  # characters of a file and of a field
 Key = tuple[str, int | str, int]  # role or program and its line, or type and its name; the column of a role, or 0
 
 
-def readings_beside(answer: Path) -> Path:
-    """The file of the corrections of an answer: answer.md has answer.readings.yaml."""
-    return answer.with_name(f"{answer.stem}.readings.yaml")
+def readings_beside(answer: Path, conversation: int = 0) -> Path:
+    """The file of the corrections of an answer, or of one conversation: answer.md has answer.readings.yaml."""
+    return sidecar(answer, "readings.yaml", conversation)
 
 
 class ReadingFile:

@@ -71,9 +71,10 @@ TALLY = {
     "unchecked": "not checked",
     "role": "nothing to check",
 }
+SPEAKER = "(?:User|You|Human|Prompt|Assistant|ChatGPT|Claude|AI|Grok|DeepSeek|Gemini|Model)(?: said)?"
 NAMED = re.compile(
-    r"^(?:(?P<open><p>)<strong>|<h[1-6]>|(?P<plain><p>))(?:User|You|Human|Prompt|Assistant|ChatGPT|Claude|AI|Grok"
-    r"|DeepSeek|Gemini|Model)(?: said)?:(?:</strong>|</h[1-6]>)?:?\s*"
+    rf"^(?:<h[1-6]>(?:<strong>)?{SPEAKER}:?(?:</strong>)?:?</h[1-6]>"
+    rf"|(?P<open><p>)<strong>{SPEAKER}(?::</strong>:?|</strong>:|</strong>(?=</p>))|(?P<plain><p>){SPEAKER}:)\s*"
 )
 REFUTED = 60  # refuted statements that are listed above the answer
 POLICY = "likewise-policy"  # stands in the page until the hashes of its style and script are known

@@ -18,7 +18,7 @@ from likewise.reading.answers import BUDGET, Answer, check_answers, read_answer
 from likewise.reading.corrections import Correction
 from likewise.reading.findings import Statement as Said
 from likewise.reading.opening import Opened
-from likewise.reading.speakers import headed
+from likewise.reading.speakers import headed, speaker_of
 from likewise.review.doubt import CHANGES, WORDS, ChangeName, Doubt, doubts
 from likewise.review.gist import gist
 from likewise.review.marks import Mark, Place, Points, placed, to_json_lines, to_markdown
@@ -455,7 +455,7 @@ def _topics(review: Review) -> dict[str, list[Row]]:
     current = ""
     for row in review.rows:
         if row.kind == "heading" and (title := TITLE.match(row.source)):
-            current = title[1].strip()[:80]
+            current = "" if speaker_of(row.source) else title[1].strip()[:80]
         elif current:
             found.setdefault(current, []).append(row)
     return found if len(found) > 1 else {}

@@ -161,6 +161,14 @@ def test_marks_are_saved_and_opened_as_files(tab: Tab, tmp_path: Path) -> None:
     tab.page.set_input_files("#import", tmp_path / "saved.json")
     until(lambda: tab.shown("#told").startswith("1 of 1"))
     assert tab.shown('[data-mark-of="3"]') == "✗ wrong: a *remark* <b>"
+    lines = json.dumps({"steps": [], "marks": json.loads((tmp_path / "saved.json").read_text())["marks"]})
+    (tmp_path / "saved.jsonl").write_text(f"{lines}\n")
+    for kind in ("md", "jsonl"):
+        tab.press("Escape", "x")
+        assert not tab.page.is_visible('[data-mark-of="3"]')
+        tab.page.set_input_files("#import", tmp_path / f"saved.{kind}")
+        until(lambda: tab.shown("#told").startswith("1 of 1"))
+        assert tab.shown('[data-mark-of="3"]') == "✗ wrong: a *remark* <b>"
     (tmp_path / "odd.json").write_text('{"marks": [{"line": "<img>", "mark": "right"}, 3, null]}')
     tab.page.set_input_files("#import", tmp_path / "odd.json")
     until(lambda: tab.shown("#told").startswith("0 of 3"))

@@ -118,3 +118,49 @@ def test_two_assistants_stand_side_by_side_in_every_measure(folder: Folder) -> N
         assert f'<th scope="row">{measure}' in html
     low, share, high = pair.cards[0].right.bar or (0, 0, 0)
     assert 0 <= low <= share <= high <= 100
+
+
+def talk(sum_: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": "How much?"}, {"role": "assistant", "content": f"So ${sum_}$."}]
+
+
+def test_exports_are_answers_and_each_conversation_is_a_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talks = [{"messages": talk("1 + 1 = 2")}, {"messages": talk("2 + 2 = 5")}]
+    for name, content in {"one/sums.json": talks, "two/sums.json": talks, "two/other.json": talk("3 = 3")}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(content))
+    (tmp_path / "reviews.json").write_text("{}")
+    marks = {"marks": [{"line": 3, "column": 0, "mark": "wrong", "tag": "wrong figure"}]}
+    (tmp_path / "two" / "sums.2.marks.json").write_text(json.dumps(marks))
+    (tmp_path / "answers.yaml").write_text("one/sums.json#1: {question: addition}\n")
+    found = review_folder(tmp_path)
+    assert [(each.assistant, each.question, each.file) for each in found.entries] == [
+        ("one", "addition", "one/sums.json#1"),
+        ("one", "sums#2", "one/sums.json#2"),
+        ("two", "other", "two/other.json"),
+        ("two", "sums#1", "two/sums.json#1"),
+        ("two", "sums#2", "two/sums.json#2"),
+    ]
+    assert [card.noticed.count for card in found.cards] == [0, 1]
+
+    file = tmp_path / "two" / "sums.json"
+    for arguments, code in ((["--out", str(tmp_path / "made")], 1), (["--json"], 1)):
+        with pytest.raises(SystemExit) as stopped:
+            main(["review", str(file), *arguments])
+        assert stopped.value.code == code
+    assert len(list((tmp_path / "made").glob("*.html"))) == 3
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["review", f"{file}#2", "--export", str(tmp_path / "marks.md")])
+    assert "sums.json#2: 1 statement" in capsys.readouterr().out
+    assert "line 3: wrong (wrong figure)" in (tmp_path / "marks.md").read_text()
+    for arguments, words in (
+        ([str(file), "--serve"], "only, or be named: sums.json#1"),
+        ([f"{file}#3", "--json"], "review: conversation must be at most 2; got 3."),
+        ([f"{file}#0", "--json", "--serve"], "only, or be named: sums.json#1"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["review", *arguments])
+        assert words in " ".join(capsys.readouterr().err.split())

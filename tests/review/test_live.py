@@ -215,7 +215,22 @@ def test_a_correction_tells_only_what_it_changed(tmp_path: Path) -> None:
     readings = tmp_path / "answer.readings.yaml"
     with serve_review(review(talk), tmp_path / "answer.marks.json", readings=readings).running() as address:
         status, told = ask(f"{address}readings", {"correct": {"line": 1, "role": "condition"}})
-        assert (status, told) == (400, {"error": "not corrected: no formula begins on line 1"})
+        assert (status, told) == (400, {"error": "not corrected: no formula that was read begins on line 1"})
         assert not readings.exists()
         status, told = ask(f"{address}readings", {"correct": {"name": "c", "type": "R"}})
         assert (status, told["words"]) == (200, "Checked again; no verdict changed.")
+
+
+def test_the_second_statement_of_a_formula_and_a_cost_are_corrected(tmp_path: Path) -> None:
+    talk = "So $$1 + 1 = 3, \\qquad 2 + 2 = 5.$$\n\n| method | memory |\n|---|---|\n| random features | $O(m d)$ |\n"
+    found = review(talk)
+    second, cost = [(each.line, each.column) for each in found.statements if each.refuted][1:]
+    assert found.answer is not None
+    assert second[1] == found.answer.statements[1].column + 1
+    readings = tmp_path / "answer.readings.yaml"
+    with serve_review(found, tmp_path / "answer.marks.json", readings=readings).running() as address:
+        for (line, column), words in ((second, "line 1: hypothesis"), (cost, "line 5: hypothesis (was refuted)")):
+            entry = {"line": line, "column": column, "role": "hypothesis"}
+            status, told = ask(f"{address}readings", {"correct": entry})
+            assert status == 200
+            assert words in told["words"]

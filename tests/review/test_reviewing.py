@@ -385,3 +385,26 @@ def test_the_counterexample_of_an_earlier_line_is_put_in_numbers() -> None:
 def test_a_stacked_table_names_its_columns_without_their_chips() -> None:
     table = "| a | b | c | so $1 + 1 = 2$ |\n|---|---|---|---|\n| 1 | 2 | 3 | 4 |\n"
     assert 'data-column="so 1+1=2"' in page(review(table, name="a.md"))
+
+
+@pytest.mark.parametrize(
+    "names", [("# User", "# Assistant"), ("**User**", "**Claude**"), ("## You said", "## ChatGPT said:")]
+)
+def test_headings_without_a_colon_name_speakers_and_are_not_shown_twice(names: tuple[str, str]) -> None:
+    user, assistant = names
+    found = review(f"{user}\n\nIs it so?\n\n{assistant}\n\nYes, $1 + 1 = 2$.\n", name="talk.md")
+    assert [(turn.speaker, turn.first) for turn in found.turns] == [("user", 1), ("assistant", 5)]
+    words = shown(found)
+    assert words.count(user.strip("#* ")) == 0
+    assert words.count(assistant.strip("#* :")) == 0
+
+
+def test_a_section_called_like_a_speaker_is_no_turn() -> None:
+    assert len(review("# Model\n\nWords.\n\n# User\n\nMore.\n").turns) == 1
+
+
+def test_taking_something_back_at_once_makes_no_empty_turn() -> None:
+    talk = "User:\nAre you sure?\n\nAssistant:\n\nYou are right, I made an error: $1 + 1 = 2$.\n"
+    assert [(turn.speaker, turn.first) for turn in review(talk).turns] == [("user", 1), ("assistant", 4)]
+    after = talk.replace("Assistant:\n", "Assistant:\nSo $2 + 2 = 5$.\n")
+    assert [turn.first for turn in review(after).turns] == [1, 4, 7]

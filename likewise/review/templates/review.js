@@ -289,10 +289,30 @@
     return parts.join("\n");
   }
 
+  // As from_markdown and from_json_lines read it.
+  function fromMarkdown(text) {
+    const plain = (words) => words.replace(/\\([!-/:-@[-`{-~])/g, "$1");
+    const found = [];
+    let fence = "", mark = null;
+    for (const line of text.split(/\r?\n/)) {
+      const head = /^### line (\d+)(?:, column (\d+))?: (\w+)(?: \((.*)\))?$/.exec(line);
+      if (fence) { if (line === fence) fence = ""; }
+      else if (head) {
+        mark = { line: Number(head[1]), column: Number(head[2] || 0), mark: head[3], tag: plain(head[4] || ""), remark: [] };
+        found.push(mark);
+      } else if (mark && /^`{3,}text$/.test(line)) fence = line.slice(0, -4);
+      else if (mark && line.startsWith(">")) mark.remark.push(plain(line.slice(2)));
+    }
+    return found.map((each) => ({ ...each, remark: each.remark.join("\n") }));
+  }
+
+  const fromLines = (text) => text.split("\n").filter((line) => line.trim()).flatMap((line) => JSON.parse(line).marks);
+  const readers = { md: fromMarkdown, jsonl: fromLines, json: (text) => JSON.parse(text).marks };
+
   async function open(file) {
     let list;
-    try { list = JSON.parse(await file.text()).marks; } catch { list = null; }
-    if (!Array.isArray(list)) { tell("These are no marks: a file that likewise wrote is needed."); return; }
+    try { list = (readers[file.name.split(".").pop().toLowerCase()] || readers.json)(await file.text()); } catch { list = null; }
+    if (!Array.isArray(list) || !list.length) { tell("These are no marks: a file that likewise wrote is needed."); return; }
     const fit = list.filter(isMark);
     const back = current;
     for (const mark of fit) {
