@@ -2,7 +2,7 @@
 
 A piece is the last n rows of a problem whose keys begin somewhere before them. Its rows attend through features,
 through the kernel itself, or near by the one and far by the other. Which form it takes is settled from sizes alone,
-by `Form.choose`; all forms are the same function of an exact map, up to rounding.
+by `CausalOptions.choose`; all forms are the same function of an exact map, up to rounding.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from torch.nn import functional
 from likewise.attention.features import FeatureMap, Scaled
 from likewise.attention.masks import hide
 from likewise.attention.prefix import Prefix, Sums, Window, finite, paired
-from likewise.attention.transforms import can_look, can_write
+from likewise.attention.transforms import allows_data_dependent_branching, can_write
 from likewise.checks import refuse, require
 from likewise.similarity import inverse, wide
 
@@ -25,7 +25,7 @@ PIECE = 512  # rows of a causal piece, whose chunks are worked on together: one 
 NEAR = 128  # rows that are held against their window at once: with as many keys in the window half of the pairs count
 
 
-class Problem(NamedTuple):
+class GroupedQKV(NamedTuple):
     """q, k, v with the R query heads of a key-value head side by side, mapped piece by piece when needed."""
 
     features: FeatureMap
@@ -50,7 +50,7 @@ class Problem(NamedTuple):
         return self._replace(q=q, k=k, v=v, mask=None if self.mask is None else self.mask[:, low:stop])
 
     def reversed(self) -> Self:
-        """The problem read from right to left."""
+        """The same read from right to left."""
         mask = None if self.mask is None else self.mask.flip(1)
         return self._replace(q=self.q.flip(3), k=self.k.flip(2), v=self.v.flip(2), mask=mask)
 
@@ -138,7 +138,7 @@ class Problem(NamedTuple):
 class Output:
     """Outputs (B, H, T, V) that come in pieces: written where they belong or, for gradients and vmap, joined later."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: GroupedQKV) -> None:
         batch, groups, repeats, length, _ = problem.q.shape
         self.problem = problem
         self.whole = problem.v.new_empty(batch, groups * repeats, length, problem.v.shape[-1])
@@ -174,7 +174,7 @@ class Span(NamedTuple):
     parts: int  # in how many chunks the rows form pairs of features
 
 
-class Form(NamedTuple):
+class CausalOptions(NamedTuple):
     """How causal rows see the keys at and before them."""
 
     chunk: int  # rows that form pairs of features at a time
@@ -183,19 +183,19 @@ class Form(NamedTuple):
     logarithmic: bool = False  # sums are kept relative to a scale
 
     @classmethod
-    def features(cls, problem: Problem, chunk_size: int | None = None) -> Self:
+    def features(cls, problem: GroupedQKV, chunk_size: int | None = None) -> Self:
         """All pairs through features.
 
         64 rows at a time: longer chunks cost more products of pairs, shorter ones waste the matrix unit. 16 where
         compiled graphs and vmap cannot avoid the pairwise path of `Prefix.attend`, of rows x chunk x F exponentials.
         """
         logarithmic = problem.features.logarithmic != "no"
-        chunk = chunk_size or (64 if can_look(problem.k) or not logarithmic else 16)
+        chunk = chunk_size or (64 if allows_data_dependent_branching(problem.k) or not logarithmic else 16)
         return cls(chunk, logarithmic=logarithmic)
 
     @classmethod
     def choose(
-        cls, problem: Problem, *, causal: bool = True, chunk_size: int | None = None, within: int | None = None
+        cls, problem: GroupedQKV, *, causal: bool = True, chunk_size: int | None = None, within: int | None = None
     ) -> Self:
         """The form for these sizes.
 
@@ -213,7 +213,7 @@ class Form(NamedTuple):
             return cls(chunk_size or NEAR, within=positions)
         return cls(chunk_size or PIECE, raw=True)
 
-    def begin(self, problem: Problem, prefix: Prefix | None) -> Prefix | None:
+    def begin(self, problem: GroupedQKV, prefix: Prefix | None) -> Prefix | None:
         """The prefix with the keys that lie before all rows, and before their windows."""
         before = problem.k.shape[2] - problem.q.shape[3] - (self.within or 0)
         return prefix if before <= 0 else problem.absorbed(prefix or problem.empty(), 0, before)
@@ -229,7 +229,7 @@ class Form(NamedTuple):
             for start, stop, parts in pieces(begin, end, self.chunk, NEAR // self.chunk):
                 yield Span(max(0, start - self.within), start, stop, parts)
 
-    def attend(self, piece: Problem, prefix: Prefix | None, parts: int) -> tuple[Sums, Prefix | None]:
+    def attend(self, piece: GroupedQKV, prefix: Prefix | None, parts: int) -> tuple[Sums, Prefix | None]:
         """The sums of a piece's rows and the prefix after it; None is the prefix of no keys."""
         rows, keys = piece.q.shape[3], piece.k.shape[2]
         window = Window(piece.q.shape[2], parts=parts)
@@ -272,7 +272,7 @@ def exact_length(width: int, key_dim: int, value_dim: int, *, causal: bool) -> i
     return (4 if causal else 2) * width * value_dim // max(1, key_dim + value_dim)
 
 
-def near_sums(problem: Problem, offset: int, back: int, ahead: int = 1, *, logarithmic: bool) -> Sums:
+def near_sums(problem: GroupedQKV, offset: int, back: int, ahead: int = 1, *, logarithmic: bool) -> Sums:
     """The sums of rows over the keys less than `back` positions before and less than `ahead` after them, by the kernel.
 
     Row i stands at key i + offset. The scale of a row is the largest logarithm that it sees.
@@ -295,13 +295,13 @@ def _filled(pairs: Float[Tensor, "B G rows S"], hidden: Tensor, value: float) ->
     return pairs.unflatten(2, (-1, hidden.shape[-2])).masked_fill(hidden, value).flatten(2, 3)
 
 
-def attend_all(problem: Problem) -> Float[Tensor, "B H T V"]:
+def attend_all(problem: GroupedQKV) -> Float[Tensor, "B H T V"]:
     """Outputs of rows that see all keys."""
     return problem.everything_read(problem.absorbed(problem.empty(), 0, problem.k.shape[2]))
 
 
 def attend_causally(
-    problem: Problem, prefix: Prefix | None, form: Form
+    problem: GroupedQKV, prefix: Prefix | None, form: CausalOptions
 ) -> tuple[Float[Tensor, "B H T V"], Prefix | None]:
     """Causal outputs of T rows at the last of S >= T positions after a prefix, and the prefix that the last row read.
 
@@ -319,7 +319,7 @@ def attend_causally(
     return output.joined(), prefix
 
 
-def attend_blocks(problem: Problem, form: Form, block_size: int) -> Float[Tensor, "B H T V"]:
+def attend_blocks(problem: GroupedQKV, form: CausalOptions, block_size: int) -> Float[Tensor, "B H T V"]:
     """Outputs of T rows at the last of S >= T positions that see their own block and all before it."""
     length, positions = problem.q.shape[3], problem.k.shape[2]
     past = positions - length
@@ -339,7 +339,7 @@ def attend_blocks(problem: Problem, form: Form, block_size: int) -> Float[Tensor
     return output.joined()
 
 
-def attend_both_ways(problem: Problem, form: Form) -> Float[Tensor, "B H S V"]:
+def attend_both_ways(problem: GroupedQKV, form: CausalOptions) -> Float[Tensor, "B H S V"]:
     """Outputs of S rows that see all S keys: those less than `within` positions away through the kernel itself."""
     positions = problem.k.shape[2]
     assert form.within is not None
@@ -356,7 +356,7 @@ def attend_both_ways(problem: Problem, form: Form) -> Float[Tensor, "B H S V"]:
     return output.joined()
 
 
-def _far_sums(problem: Problem, form: Form) -> Sums | None:
+def _far_sums(problem: GroupedQKV, form: CausalOptions) -> Sums | None:
     """The sums of all rows over the keys at least `within` positions before them, through features."""
     repeats, positions = problem.q.shape[2], problem.k.shape[2]
     assert form.within is not None
@@ -376,7 +376,7 @@ def _far_sums(problem: Problem, form: Form) -> Sums | None:
     return Sums(total, torch.cat([paired(nothing[..., :1] - torch.inf), *scales], dim=3).flatten(2, 3))
 
 
-def _rows(sums: Sums, problem: Problem, start: int, stop: int) -> Sums:
+def _rows(sums: Sums, problem: GroupedQKV, start: int, stop: int) -> Sums:
     """The sums of rows start..stop of each of the R query heads."""
     repeats = problem.q.shape[2]
     parts = [None if x is None else x.unflatten(2, (repeats, -1))[:, :, :, start:stop].flatten(2, 3) for x in sums]
@@ -384,14 +384,14 @@ def _rows(sums: Sums, problem: Problem, start: int, stop: int) -> Sums:
     return Sums(parts[0], parts[1])
 
 
-def _later_blocks(problem: Problem, start: int, stop: int, block_size: int) -> Bool[Tensor, "rows S"]:
+def _later_blocks(problem: GroupedQKV, start: int, stop: int, block_size: int) -> Bool[Tensor, "rows S"]:
     """Which keys of a chunk lie in later blocks than its rows start..stop, for each of the R query heads."""
     block = torch.arange(stop, device=problem.k.device) // block_size
     return (block > block[start:, None]).repeat(problem.q.shape[2], 1)
 
 
 def attend_packed(
-    problem: Problem, ids: Int[Tensor, "B S"], *, causal: bool, chunk_size: int | None
+    problem: GroupedQKV, ids: Int[Tensor, "B S"], *, causal: bool, chunk_size: int | None
 ) -> Float[Tensor, "B H T V"]:
     """Attention inside each run of equal ids, queries standing at the last T of the S positions.
 
@@ -404,7 +404,7 @@ def attend_packed(
         hint = "softmax_attention and kernel_attention take sequence_ids in compiled graphs."
         refuse("linear_attention", "sequence_ids", "be looked at, so not be compiled", "torch.compile", hint)
     mean = positions // (1 + int((ids.diff(dim=1) != 0).sum(1).max()))  # of the sequences in the row with most of them
-    chunk = chunk_size or min(Form.features(problem).chunk, max(4, mean))
+    chunk = chunk_size or min(CausalOptions.features(problem).chunk, max(4, mean))
     layout = _Layout.of(ids, chunk)
     # Queries that are not there: rows of 0, whose outputs are dropped.
     whole = problem._replace(q=functional.pad(problem.q, (0, 0, positions - length, 0)))
@@ -438,12 +438,12 @@ class _Layout(NamedTuple):
         first = source[:, ::chunk]
         return cls(source, target, (first >= 0) & begin.gather(1, first.clamp(min=0)))
 
-    def aligned(self, problem: Problem) -> Problem:
+    def aligned(self, problem: GroupedQKV) -> GroupedQKV:
         """The problem with every sequence at the start of a chunk, the gaps masked."""
         there, index = self.source >= 0, self.source.clamp(min=0)
         mask = there if problem.mask is None else there & problem.mask.gather(1, index)
         q, k, v = (_take(x, index, dim) for x, dim in ((problem.q, 3), (problem.k, 2), (problem.v, 2)))
-        return Problem(problem.features, q, k, v, mask)
+        return GroupedQKV(problem.features, q, k, v, mask)
 
     def restored(self, out: Float[Tensor, "B H A V"]) -> Float[Tensor, "B H S V"]:
         """Aligned rows back in the order in which they came."""
@@ -461,7 +461,7 @@ def _take(x: Tensor, index: Int[Tensor, "B N"], dim: int) -> Tensor:
     return x.gather(dim, index.expand(*x.shape[:dim], index.shape[dim], x.shape[-1]))
 
 
-def _scan(problem: Problem, begins: Bool[Tensor, "B C"], chunk: int, *, diagonal: bool) -> list[Sums]:
+def _scan(problem: GroupedQKV, begins: Bool[Tensor, "B C"], chunk: int, *, diagonal: bool) -> list[Sums]:
     """The sums of every chunk over the keys of its sequence before each row, and at it with `diagonal`."""
     window = Window(problem.q.shape[2], 0 if diagonal else -1)
     # Without `diagonal` the first row of a chunk is measured against a key that it does not see here; the scan from the

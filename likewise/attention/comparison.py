@@ -35,7 +35,7 @@ FEATURES: dict[str, Callable[[int, int, torch.Generator], FeatureMap]] = {
 
 
 @dataclass(frozen=True)
-class Form:
+class MeasuredForm:
     """One way to attend: its time, and its distance |out - target| / |target| from two targets.
 
     `kernel_error` is None where the form was not made for that kernel.
@@ -58,7 +58,7 @@ class Comparison:
     feature_dim: int
     shape: tuple[int, ...]
     causal: bool
-    forms: tuple[Form, ...]
+    forms: tuple[MeasuredForm, ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -133,11 +133,11 @@ def compare(
     kernel, kernel_seconds = torch.cat(blocks, dim=-2), time.perf_counter() - started
 
     forms = (
-        Form("linear", linear_seconds, _distance(linear, kernel), _distance(linear, softmax)),
-        Form("kernel", kernel_seconds, 0.0, _distance(kernel, softmax)),
-        Form("softmax", softmax_seconds, None, 0.0),
-        Form("taylor", taylor_seconds, None, _distance(taylor, softmax)),
-        Form("mean of values", mean_seconds, None, _distance(mean, softmax)),
+        MeasuredForm("linear", linear_seconds, _distance(linear, kernel), _distance(linear, softmax)),
+        MeasuredForm("kernel", kernel_seconds, 0.0, _distance(kernel, softmax)),
+        MeasuredForm("softmax", softmax_seconds, None, 0.0),
+        MeasuredForm("taylor", taylor_seconds, None, _distance(taylor, softmax)),
+        MeasuredForm("mean of values", mean_seconds, None, _distance(mean, softmax)),
     )
     feature_dim = features.dim or q.shape[-1]
     return Comparison(type(features).__name__, feature_dim, tuple(q.shape), causal, forms, doubts)

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Generator, Tensor
 
-from likewise.attention.chunked import Problem
+from likewise.attention.chunked import GroupedQKV
 from likewise.attention.exact import kernel_attention
 from likewise.attention.features import FeatureMap, Taylor
 from likewise.attention.fitted import Fitted
@@ -514,7 +514,7 @@ def _errors(case: Case, out: Tensor, target: Tensor) -> list[float]:
 
 def _denominators(case: Case, features: FeatureMap) -> tuple[list[float] | None, list[float], int]:
     """Of every head the median effective sample size and the share of denominators that are not above 0; the width."""
-    problem = Problem.fold(features, case.q[:, :, case.rows], case.k, case.v[..., :0], case.mask)
+    problem = GroupedQKV.fold(features, case.q[:, :, case.rows], case.k, case.v[..., :0], case.mask)
     prefix, taken, sizes, totals = problem.empty(), 0, [], []
     ends, counts = case.ends.unique_consecutive(return_counts=True)
     start = 0
@@ -530,7 +530,7 @@ def _denominators(case: Case, features: FeatureMap) -> tuple[list[float] | None,
     return _medians(case.counted, torch.cat(sizes, dim=2)) if meant else None, negative.tolist(), prefix.sums.shape[2]
 
 
-def _terms(problem: Problem, prefix: Prefix, start: int, stop: int) -> Float[Tensor, "B G rows F"]:
+def _terms(problem: GroupedQKV, prefix: Prefix, start: int, stop: int) -> Float[Tensor, "B G rows F"]:
     """phi_r(q) Z_r of every feature, times one positive factor for each row."""
     queries, sums = problem.queries(start, stop), prefix.sums[..., -1].unsqueeze(-2)
     if queries.log is None or prefix.scale is None:

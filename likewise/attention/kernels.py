@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from likewise.attention.transforms import can_look
+from likewise.attention.transforms import allows_data_dependent_branching
 from likewise.checks import require_count, require_number
 from likewise.similarity import products, rounded_off, squared_distances
 
@@ -170,7 +170,7 @@ class PositiveInduced(SimilarityKernel):
         pairs = self(q, k)
         usual = (pairs > 1e-20) & (pairs < 1e20)  # the others may have lost terms: sum their logarithms instead
         logs = pairs.masked_fill(~usual, 1).log()
-        if can_look(usual) and usual.all():
+        if allows_data_dependent_branching(usual) and usual.all():
             return logs
         whole, rest = _log_products(self.split_queries(q), self.split_keys(k))
         return torch.where(usual, logs, whole + rest)
@@ -179,7 +179,9 @@ class PositiveInduced(SimilarityKernel):
         self, q: Float[Tensor, "*B T K"], k: Float[Tensor, "*B S K"], hidden: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "*B T S"]:
         """Where features may leave the range of float32, in float64, and each row relative to its largest logarithm."""
-        if 0 in (*q.shape, *k.shape) or (can_look(q) and max(x.abs().amax() for x in (q, k)) < 20):
+        if 0 in (*q.shape, *k.shape) or (
+            allows_data_dependent_branching(q) and max(x.abs().amax() for x in (q, k)) < 20
+        ):
             return super().logits(q, k, hidden)
         whole, rest = _log_products(self.split_queries(q.double()), self.split_keys(k.double()))
         whole, rest = (x if hidden is None else x.masked_fill(hidden, -torch.inf) for x in (whole, rest))

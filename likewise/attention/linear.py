@@ -8,8 +8,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from likewise.attention.chunked import (
-    Form,
-    Problem,
+    CausalOptions,
+    GroupedQKV,
     attend_all,
     attend_blocks,
     attend_both_ways,
@@ -22,7 +22,7 @@ from likewise.attention.features import FeatureMap
 from likewise.attention.masks import Structure, check_key_mask, check_structure, check_tensors, sees_something
 from likewise.attention.native import library, ops
 from likewise.attention.scan import scan
-from likewise.attention.transforms import can_look, has_tangent, is_transformed, own_dtypes
+from likewise.attention.transforms import allows_data_dependent_branching, has_tangent, is_transformed, own_dtypes
 from likewise.checks import refuse, require, require_count
 from likewise.similarity import wide
 
@@ -165,7 +165,7 @@ def _attend_in_torch(
 ) -> Float[Tensor, "B H T V"]:
     """Linear attention by PyTorch's operators."""
     with own_dtypes(q):
-        return _attend_problem(Problem.fold(features, q, k, v, structure.mask), structure, within, chunk_size)
+        return _attend_problem(GroupedQKV.fold(features, q, k, v, structure.mask), structure, within, chunk_size)
 
 
 class _Values(torch.autograd.Function):
@@ -197,14 +197,14 @@ def _without_output(out: Float[Tensor, "B H T V"], structure: Structure, positio
 
 
 def _attend_problem(
-    problem: Problem, structure: Structure, within: int | None, chunk_size: int | None
+    problem: GroupedQKV, structure: Structure, within: int | None, chunk_size: int | None
 ) -> Float[Tensor, "B H T V"]:
     """By features or by the kernel, all at once or piece by piece, as structure and sizes say."""
     causal, mask, sequence_ids, prefix_lengths, block_size = structure
     rows, positions = problem.q.shape[3], problem.k.shape[2]
     if sequence_ids is not None:
         return attend_packed(problem, sequence_ids, causal=causal, chunk_size=chunk_size)
-    form = Form.choose(problem, causal=causal, chunk_size=chunk_size, within=within)
+    form = CausalOptions.choose(problem, causal=causal, chunk_size=chunk_size, within=within)
     if not causal:
         if form.within is not None and rows == positions:
             return attend_both_ways(problem, form)
@@ -212,7 +212,7 @@ def _attend_problem(
     early = max(rows - positions, 0)  # rows that stand before the first key
     late = problem.rows(early)
     if block_size is not None:
-        out = attend_blocks(late, Form.features(problem, chunk_size), block_size)
+        out = attend_blocks(late, CausalOptions.features(problem, chunk_size), block_size)
     elif wants_scan(late):
         out = scan(late, form)
     else:
@@ -226,7 +226,7 @@ def _attend_problem(
     return torch.where((at < prefix_lengths[:, None])[:, None, :, None], seen_by_all, out)
 
 
-def wants_scan(problem: Problem) -> bool:
+def wants_scan(problem: GroupedQKV) -> bool:
     """True if the backward pass of `scan` serves: gradients of q, k, v only are wanted, by plain autograd."""
     inputs = (problem.q, problem.k, problem.v)
     if not torch.is_grad_enabled() or not any(x.requires_grad for x in inputs):
@@ -242,7 +242,7 @@ def _warn_if_vanishing(features: FeatureMap, out: Tensor, q: Tensor, k: Tensor, 
     With similarities of one sign an output is an average of values, never larger than the largest. One that is c times
     larger has a denominator below 1/c of the sum of its terms' sizes. Compiled graphs and vmap cannot look.
     """
-    if features.positive or features.has_warned or out.numel() == 0 or not can_look(out):
+    if features.positive or features.has_warned or out.numel() == 0 or not allows_data_dependent_branching(out):
         return
     out, v = out.detach(), v.detach()
     rows, value = out.abs().amax(dim=-1), v.abs().amax().item()

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from likewise.attention.features import Scaled
-from likewise.attention.transforms import can_look, can_write
+from likewise.attention.transforms import allows_data_dependent_branching, can_write
 from likewise.similarity import ratio, rounded_off
 
 # How far, in natural logarithms, a feature of a key may exceed its chunk's reference and still be exponentiated against
@@ -36,7 +36,7 @@ class Window(NamedTuple):
         if self.hidden is not None:
             return pairs.masked_fill(self.hidden, 0)
         by_head = pairs.unflatten(-2, (self.repeats, -1))
-        kept = by_head.tril_(self.diagonal) if can_look(pairs) else by_head.tril(self.diagonal)
+        kept = by_head.tril_(self.diagonal) if allows_data_dependent_branching(pairs) else by_head.tril(self.diagonal)
         return kept.flatten(-3, -2)
 
     def split_rows(self, x: Float[Tensor, "B G rows X"]) -> Float[Tensor, "B G P part X"]:
@@ -170,7 +170,7 @@ class Prefix(NamedTuple):
         reference = torch.where(self.scale == -torch.inf, start, torch.maximum(self.scale, zeroth))
         latest = torch.maximum(reference, log.amax(dim=-2, keepdim=True))
         limit = reference + JUMP[log.dtype]
-        jumping = log > limit if not can_look(log) or bool((latest > limit).any()) else None
+        jumping = log > limit if not allows_data_dependent_branching(log) or bool((latest > limit).any()) else None
         near = keys if jumping is None else Scaled(keys.value, keys.log.masked_fill(jumping, -torch.inf))
         factors, scale = _factors(queries, reference)
         before = self.relative_to(reference)
@@ -275,7 +275,7 @@ def plus_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 def add_product(base: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """base + left @ right where nothing else holds base, which may be overwritten."""
-    if not can_look(base):
+    if not allows_data_dependent_branching(base):
         return plus_product(base, left, right)
     return base.flatten(0, -3).baddbmm_(left.flatten(0, -3), right.flatten(0, -3)).unflatten(0, base.shape[:-2])
 

@@ -18,14 +18,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from likewise.attention.chunked import Form, Output, Problem, attend_causally
+from likewise.attention.chunked import CausalOptions, GroupedQKV, Output, attend_causally
 from likewise.attention.features import FeatureMap
 from likewise.attention.prefix import Chunk, Prefix, Window, add_product, product
 from likewise.attention.transforms import own_dtypes
 from likewise.similarity import inverse, wide
 
 
-def scan(problem: Problem, form: Form) -> Float[Tensor, "B H T V"]:
+def scan(problem: GroupedQKV, form: CausalOptions) -> Float[Tensor, "B H T V"]:
     """Causal outputs of S rows at S positions, the numbers of `attend_causally`."""
     out = _Scan.apply(problem.q, problem.k, problem.v, problem.mask, problem.features, form)
     assert isinstance(out, Tensor)
@@ -37,9 +37,9 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, features: FeatureMap, form: Form
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, features: FeatureMap, form: CausalOptions
     ) -> Tensor:
-        problem = Problem(features, q, k, v, mask)
+        problem = GroupedQKV(features, q, k, v, mask)
         output, denominators, prefixes = Output(problem), [], []
         prefix = None
         for low, start, stop, parts in form.spans(0, q.shape[3]):
@@ -61,7 +61,7 @@ class _Scan(torch.autograd.Function):
     def gradients(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         """Of q, k and v, from the last piece to the first."""
         q, k, v, mask, out, *rest = ctx.saved_tensors
-        problem, form = Problem(ctx.features, q, k, v, mask), ctx.form
+        problem, form = GroupedQKV(ctx.features, q, k, v, mask), ctx.form
         if torch.is_grad_enabled():  # somebody wants gradients of these gradients
             again, _ = attend_causally(problem, None, form)
             wanted = [x for x in (q, k, v) if x.requires_grad]
@@ -96,7 +96,7 @@ class _Scan(torch.autograd.Function):
 
 
 def _recomputed(
-    piece: Problem, prefix: Prefix | None, form: Form, parts: int, grad: Tensor, later: Tensor | None
+    piece: GroupedQKV, prefix: Prefix | None, form: CausalOptions, parts: int, grad: Tensor, later: Tensor | None
 ) -> tuple[tuple[Tensor, ...], Tensor | None]:
     """Gradients of a piece's q, k, v and of the sums before it, by autograd over the piece alone."""
     with torch.enable_grad():
@@ -112,7 +112,7 @@ def _recomputed(
 
 
 def _piece_backward(
-    problem: Problem,
+    problem: GroupedQKV,
     prefix: Prefix,
     window: Window,
     grad: Tensor,

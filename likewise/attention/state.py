@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from likewise.attention.cache import check_rows
-from likewise.attention.chunked import Form, Problem, attend_causally
+from likewise.attention.chunked import CausalOptions, GroupedQKV, attend_causally
 from likewise.attention.exact import shield
 from likewise.attention.features import Elu, FeatureMap
 from likewise.attention.linear import check_features
@@ -66,7 +66,7 @@ class Rows(NamedTuple):
         """The prefix after these positions; added one by one it does not depend on how they were grouped."""
         if self.length == 0:
             return prefix
-        problem = Problem(features, self.keys[:, :, None, :0], self.keys, self.values, self.seen)
+        problem = GroupedQKV(features, self.keys[:, :, None, :0], self.keys, self.values, self.seen)
         prefix = prefix or problem.empty()
         with own_dtypes(self.keys):
             if not one_by_one:
@@ -235,8 +235,8 @@ class LinearState:
         if native:
             out, after = ops.extend(self.features, q, *every, prefix, near + 1 if windowed else None)
         else:
-            problem = Problem.fold(self.features, q, *every)
-            form = Form.features(problem)
+            problem = GroupedQKV.fold(self.features, q, *every)
+            form = CausalOptions.features(problem)
             out, after = attend_causally(problem, prefix, form._replace(within=near + 1) if windowed else form)
         # One position, or all when none is to be taken back, was just added as it would be here. What may be taken back
         # is added by the torch form alone: the kernel rounds otherwise, and a rollback is exact to the bit. With a

@@ -31,7 +31,7 @@ def can_write(*inputs: Tensor) -> bool:
     return not any(x.is_meta or has_tangent(x) for x in inputs)
 
 
-def can_look(x: Tensor) -> bool:
+def allows_data_dependent_branching(x: Tensor) -> bool:
     """Whether the values can decide what to do; in compiled graphs, under vmap and on the meta device they cannot."""
     if torch.compiler.is_compiling() or x.is_meta:
         return False

@@ -53,7 +53,7 @@ FIXED_MAPS: dict[str, Callable[[int], FeatureMap]] = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class AttentionSample:
     """Queries, keys and values; heads are draws of the data. `labels` are the right answers where values are votes.
 
     draws: how often the frequencies of a random map are drawn: once for each head, or as often on the only head.
@@ -158,13 +158,15 @@ def measure_approximation(
     return Approximation(tuple(results), readings, seed)
 
 
-def gaussian_problem(logit_sd: float, draws: int, length: int, generator: Generator, key_dim: int = 32) -> Problem:
+def gaussian_problem(
+    logit_sd: float, draws: int, length: int, generator: Generator, key_dim: int = 32
+) -> AttentionSample:
     """Independent normal q, k, v: with q, k ~ a N(0, I) the logits q.k / sqrt(K) have standard deviation a^2."""
     q, k, v = torch.randn(3, 1, draws, length, key_dim, generator=generator)
-    return Problem(f"drawn data, logit sd {logit_sd:g}", draws, q * logit_sd**0.5, k * logit_sd**0.5, v)
+    return AttentionSample(f"drawn data, logit sd {logit_sd:g}", draws, q * logit_sd**0.5, k * logit_sd**0.5, v)
 
 
-def digits_problem(draws: int, length: int, generator: Generator) -> Problem:
+def digits_problem(draws: int, length: int, generator: Generator) -> AttentionSample:
     """Images as queries, four times as many others as keys, their labels as values: attention reads digits by vote."""
     from sklearn.datasets import load_digits
 
@@ -176,10 +178,10 @@ def digits_problem(draws: int, length: int, generator: Generator) -> Problem:
     scale = (DIGITS_SD / (q @ k.T / k.shape[1] ** 0.5).std()).sqrt()
     votes = functional.one_hot(labels[known], 10)
     q, k, v = (x.float()[None, None] for x in (q * scale, k * scale, votes))
-    return Problem(f"real digits, logit sd {DIGITS_SD:g}", draws, q, k, v, labels[asked], images[asked] / 16)
+    return AttentionSample(f"real digits, logit sd {DIGITS_SD:g}", draws, q, k, v, labels[asked], images[asked] / 16)
 
 
-def read_digits(problem: Problem, width: int, generator: Generator, count: int = 10) -> Readings:
+def read_digits(problem: AttentionSample, width: int, generator: Generator, count: int = 10) -> Readings:
     """The votes on the first few images, by softmax and by some maps; one draw of the random one."""
     assert problem.labels is not None and problem.images is not None
     q, k, v = problem.q[:, :, :count], problem.k, problem.v
@@ -195,7 +197,7 @@ def read_digits(problem: Problem, width: int, generator: Generator, count: int =
     )
 
 
-def errors_by_width(problem: Problem, widths: tuple[int, ...], generator: Generator) -> ErrorsByWidth:
+def errors_by_width(problem: AttentionSample, widths: tuple[int, ...], generator: Generator) -> ErrorsByWidth:
     """Every map on one problem."""
     q, k, v = problem.q, problem.k, problem.v
     key_dim = q.shape[3]

@@ -34,7 +34,7 @@ Memory = KeyValueCache | LinearState
 
 
 @dataclass(frozen=True)
-class Form:
+class DecodingForm:
     """A way to decode: what it starts from, how positions are added to it unseen, and a step that also answers."""
 
     name: str
@@ -92,7 +92,7 @@ class Decoding:
 def measure_decoding(
     *,
     contexts: tuple[int, ...] = CONTEXTS,
-    forms: tuple[Form, ...] | None = None,
+    forms: tuple[DecodingForm, ...] | None = None,
     repeats: int = 20,
     seed: int = 0,
     progress: Progress = silent,
@@ -115,11 +115,13 @@ def measure_decoding(
     return Decoding(tuple(decoders), HEADS, WIDTH, seed)
 
 
-def decoding_forms(seed: int) -> tuple[Form, ...]:
+def decoding_forms(seed: int) -> tuple[DecodingForm, ...]:
     """Softmax attention over all keys and values so far, then the linear states of two maps."""
     positive = Positive(WIDTH, num_features=FEATURES, generator=Generator().manual_seed(seed))
     return (
-        Form(CACHE, Exponential(), KeyValueCache.empty(), lambda cache, q, k, v: cache.append(k, v), _cached_step),
+        DecodingForm(
+            CACHE, Exponential(), KeyValueCache.empty(), lambda cache, q, k, v: cache.append(k, v), _cached_step
+        ),
         _state_form(ELU, Elu(), Elu().kernel),
         _state_form(POSITIVE, positive, Induced(positive.queries, positive.keys)),
     )
@@ -131,12 +133,12 @@ def _cached_step(cache: KeyValueCache, q: Tensor, k: Tensor, v: Tensor) -> tuple
     return softmax_attention(q, cache.keys, cache.values), cache
 
 
-def _state_form(name: str, features: FeatureMap, kernel: SimilarityKernel) -> Form:
+def _state_form(name: str, features: FeatureMap, kernel: SimilarityKernel) -> DecodingForm:
     empty = LinearState.empty(features, kv_heads=HEADS, value_dim=WIDTH)
-    return Form(name, kernel, empty, lambda state, q, k, v: state.prefill(q, k, v)[1], LinearState.step)
+    return DecodingForm(name, kernel, empty, lambda state, q, k, v: state.prefill(q, k, v)[1], LinearState.step)
 
 
-def _steps(form: Form, contexts: tuple[int, ...], repeats: int, seed: int) -> Iterator[Step]:
+def _steps(form: DecodingForm, contexts: tuple[int, ...], repeats: int, seed: int) -> Iterator[Step]:
     """Grow the context in pieces, and after each of the lengths take some steps, which belong to it from then on."""
     generator = Generator().manual_seed(seed)
     memory = form.empty
@@ -154,7 +156,7 @@ def _steps(form: Form, contexts: tuple[int, ...], repeats: int, seed: int) -> It
         yield Step(context, min(times), held)
 
 
-def _error(form: Form, context: int, seed: int) -> float:
+def _error(form: DecodingForm, context: int, seed: int) -> float:
     """How far a step after the context is from float64 brute force."""
     generator = Generator().manual_seed(seed)
     before, now = _draw(context, generator), _draw(1, generator)

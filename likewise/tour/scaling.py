@@ -24,7 +24,7 @@ SLOW = 2.0  # seconds from which on a call is timed once
 
 
 @dataclass(frozen=True)
-class Form:
+class AttentionForm:
     """A way to attend, the kernel that it claims to attend with, and the length beyond which it is not tried."""
 
     name: str
@@ -115,7 +115,7 @@ def crossing(ratios: list[tuple[int, float]]) -> float | None:
 def measure_scaling(
     *,
     lengths: tuple[int, ...] = LENGTHS,
-    forms: tuple[Form, ...] | None = None,
+    forms: tuple[AttentionForm, ...] | None = None,
     allowance: float = 16.0,
     seed: int = 0,
     progress: Progress = silent,
@@ -146,14 +146,16 @@ def measure_scaling(
     return Scaling(lines, HEADS, WIDTH, seed)
 
 
-def causal_forms(seed: int) -> tuple[Form, ...]:
+def causal_forms(seed: int) -> tuple[AttentionForm, ...]:
     """PyTorch's fused softmax attention first, then the plain one, then the linear forms of two maps."""
     positive = Positive(WIDTH, num_features=FEATURES, generator=Generator().manual_seed(seed))
     return (
-        Form(SDPA, partial(softmax_attention, causal=True), Exponential()),
-        Form(PLAIN, partial(kernel_attention, kernel=Exponential(), causal=True), Exponential(), PLAIN_LONGEST),
-        Form(ELU, partial(linear_attention, features=Elu(), causal=True), Elu().kernel),
-        Form(
+        AttentionForm(SDPA, partial(softmax_attention, causal=True), Exponential()),
+        AttentionForm(
+            PLAIN, partial(kernel_attention, kernel=Exponential(), causal=True), Exponential(), PLAIN_LONGEST
+        ),
+        AttentionForm(ELU, partial(linear_attention, features=Elu(), causal=True), Elu().kernel),
+        AttentionForm(
             POSITIVE,
             partial(linear_attention, features=positive, causal=True),
             Induced(positive.queries, positive.keys),
@@ -166,14 +168,14 @@ def _draw(length: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     return q, k, v
 
 
-def _error(form: Form, length: int, seed: int) -> float:
+def _error(form: AttentionForm, length: int, seed: int) -> float:
     """How far the output is from float64 brute force."""
     q, k, v = _draw(length, seed)
     expected = kernel_attention(q.double(), k.double(), v.double(), kernel=form.kernel, causal=True)
     return residual(form.attend(q, k, v), expected)
 
 
-def _sample(form: Form, qkv: tuple[Tensor, Tensor, Tensor], before: Sample | None) -> Sample:
+def _sample(form: AttentionForm, qkv: tuple[Tensor, Tensor, Tensor], before: Sample | None) -> Sample:
     """One length, after a shorter one. No form here grows faster than the square of the length; a time that does is one
     of a disturbed machine, on which threads wait for each other, and is taken again on one thread. So is the first.
     """

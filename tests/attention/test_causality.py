@@ -20,14 +20,14 @@ from tests.attention import brute
 from tests.attention.drawing import Inputs, Sizes, draw, seeded, with_gradients
 from tests.tolerance import assert_close
 
-Form = Callable[..., Tensor]
+Attend = Callable[..., Tensor]
 Change = Callable[[Tensor], Tensor]
 K, T = 5, 29
-LINEAR: dict[str, Form] = {
+LINEAR: dict[str, Attend] = {
     name: partial(linear_attention, features=row.make(K, 3, seeded(1)), chunk_size=8)
     for name, row in brute.MAPS.items()
 }
-EXACT: dict[str, Form] = {
+EXACT: dict[str, Attend] = {
     "softmax": softmax_attention,
     "argmax": argmax_attention,
     "exponential kernel": partial(kernel_attention, kernel=Exponential()),
@@ -59,7 +59,7 @@ def changed(inputs: Inputs, start: int, which: str, change: Change) -> Inputs:
 
 
 def assert_earlier_rows_keep_their_bits(
-    attend: Form, inputs: Inputs, structure: dict[str, Any] | None = None, cuts: tuple[int, ...] = CUTS
+    attend: Attend, inputs: Inputs, structure: dict[str, Any] | None = None, cuts: tuple[int, ...] = CUTS
 ) -> None:
     """Change what stands at and after each row of `cuts`: rows before give the same bits."""
     causal = partial(attend, causal=True, **structure or {})
@@ -75,7 +75,7 @@ def assert_earlier_rows_keep_their_bits(
 
 @BOTH_FORMS
 @EVERY_FORM
-def test_later_keys_and_values_change_no_bit(attend: Form) -> None:
+def test_later_keys_and_values_change_no_bit(attend: Attend) -> None:
     assert_earlier_rows_keep_their_bits(attend, draw(Sizes(T=T, S=T), seeded(3), dtype=torch.float32))
 
 
@@ -88,14 +88,14 @@ def test_later_keys_and_values_change_no_bit_in_any_dtype(name: str, dtype: torc
 
 @BOTH_FORMS
 @EVERY_MAP
-def test_later_keys_and_values_change_no_bit_behind_a_past(attend: Form) -> None:
+def test_later_keys_and_values_change_no_bit_behind_a_past(attend: Attend) -> None:
     inputs = draw(Sizes(T=T, S=T + 5), seeded(5), dtype=torch.float32)
     assert_earlier_rows_keep_their_bits(attend, inputs, cuts=(1, 9))
 
 
 @BOTH_FORMS
 @EVERY_MAP
-def test_later_keys_and_values_change_no_bit_beside_padding(attend: Form) -> None:
+def test_later_keys_and_values_change_no_bit_beside_padding(attend: Attend) -> None:
     mask = torch.rand(2, T, generator=seeded(7)) > 0.3
     mask[0, :9] = False  # a chunk and one key without anything to measure by
     mask[:, -1] = True
@@ -105,7 +105,7 @@ def test_later_keys_and_values_change_no_bit_beside_padding(attend: Form) -> Non
 
 @BOTH_FORMS
 @EVERY_MAP
-def test_later_keys_and_values_of_a_packed_sequence_change_no_bit(attend: Form) -> None:
+def test_later_keys_and_values_of_a_packed_sequence_change_no_bit(attend: Attend) -> None:
     ids = torch.tensor([[1] * 3 + [2] * 26, [0] * 29])
     inputs = draw(Sizes(T=T, S=T), seeded(13), dtype=torch.float32)
     assert_earlier_rows_keep_their_bits(attend, inputs, {"sequence_ids": ids}, cuts=(4, 12))
@@ -117,7 +117,7 @@ def test_later_keys_and_values_of_a_packed_sequence_change_no_bit(attend: Form) 
 @pytest.mark.parametrize(
     "structure", [{"block_size": 4}, {"block_size": 11}, {"prefix_lengths": torch.tensor([3, 11])}]
 )
-def test_later_blocks_and_what_follows_a_prefix_change_no_bit(attend: Form, structure: dict[str, Any]) -> None:
+def test_later_blocks_and_what_follows_a_prefix_change_no_bit(attend: Attend, structure: dict[str, Any]) -> None:
     inputs = draw(Sizes(T=T, S=T), seeded(17), dtype=torch.float32)
     cuts = (8, 20) if structure.get("block_size") == 4 else (11, 22)  # where blocks begin, behind the prefixes
     assert_earlier_rows_keep_their_bits(attend, inputs, structure, cuts)
@@ -151,7 +151,7 @@ def test_later_keys_that_jump_change_no_bit(name: str, dtype: torch.dtype) -> No
 @pytest.mark.parametrize(
     "structure", [{}, {"block_size": 4}, {"sequence_ids": torch.arange(T).div(12).long().expand(2, T)}]
 )
-def test_other_sequences_and_heads_change_no_bit(attend: Form, structure: dict[str, Any]) -> None:
+def test_other_sequences_and_heads_change_no_bit(attend: Attend, structure: dict[str, Any]) -> None:
     causal = partial(attend, causal=True, **structure)
     inputs = draw(Sizes(T=T, S=T), seeded(41), dtype=torch.float32)
     before = causal(*inputs)
@@ -165,7 +165,7 @@ def test_other_sequences_and_heads_change_no_bit(attend: Form, structure: dict[s
 @BOTH_FORMS
 @EVERY_FORM
 @pytest.mark.parametrize("cut", [1, 9, 16])
-def test_earlier_rows_pass_no_gradient_to_later_keys_and_values(attend: Form, cut: int) -> None:
+def test_earlier_rows_pass_no_gradient_to_later_keys_and_values(attend: Attend, cut: int) -> None:
     inputs = draw(Sizes(T=T, S=T), seeded(37), dtype=torch.float32)
     causal = partial(attend, causal=True)
     clean = with_gradients(causal, *inputs, rows=slice(0, cut))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from likewise.attention import Elu, Polynomial, Quadratic, compare, comparison, kernel_attention, softmax_attention
-from likewise.attention.comparison import Comparison, Form, compare_random
+from likewise.attention.comparison import Comparison, MeasuredForm, compare_random
 
 B, H, G, T, K, V = 2, 6, 3, 11, 5, 7
 
@@ -21,7 +21,7 @@ def qkv() -> tuple[Tensor, Tensor, Tensor]:
     return draw(B, H, T, K), draw(B, G, T, K), draw(B, G, T, V)
 
 
-def by_name(result: Comparison) -> dict[str, Form]:
+def by_name(result: Comparison) -> dict[str, MeasuredForm]:
     return {form.name: form for form in result.forms}
 
 
@@ -53,7 +53,7 @@ def test_causal_mean_is_over_what_came_before() -> None:
 
 
 def test_the_same_seed_gives_the_same_errors() -> None:
-    def linear(seed: int) -> Form:
+    def linear(seed: int) -> MeasuredForm:
         return by_name(compare_random("positive", length=T, heads=2, key_dim=K, width=14, seed=seed))["linear"]
 
     first, again, other = linear(3), linear(3), linear(4)

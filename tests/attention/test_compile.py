@@ -23,15 +23,15 @@ from tests.attention.drawing import SMALL, Sizes, assert_same, draw, seeded, str
 
 pytestmark = pytest.mark.usefixtures("without_shape_checks")
 
-Form = Callable[..., Tensor]
-EXACT: dict[str, Form] = {
+Attend = Callable[..., Tensor]
+EXACT: dict[str, Attend] = {
     "softmax": softmax_attention,
     **{
         type(kernel).__name__: partial(kernel_attention, kernel=kernel)
         for kernel in (Exponential(), Gaussian(), Polynomial())
     },
 }
-LINEAR: dict[str, Form] = {
+LINEAR: dict[str, Attend] = {
     "plain": partial(linear_attention, features=Elu()),
     "log": partial(linear_attention, features=Positive(5, num_features=7, generator=seeded(1))),
     "log and value": partial(linear_attention, features=SoftmaxFourier(5, num_frequencies=7, generator=seeded(2))),
@@ -40,7 +40,7 @@ FORMS = EXACT | LINEAR
 T = 19  # longer than a compiled chunk
 
 
-def assert_compiles(attend: Form, sizes: Sizes, structure: dict[str, Any]) -> None:
+def assert_compiles(attend: Attend, sizes: Sizes, structure: dict[str, Any]) -> None:
     compiled = torch.compile(partial(attend, **structure), fullgraph=True, backend="aot_eager")
     inputs = draw(sizes, seeded(3), size=SMALL)
     assert_same(with_gradients(compiled, *inputs), with_gradients(partial(attend, **structure), *inputs))

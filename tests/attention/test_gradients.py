@@ -32,7 +32,7 @@ from tests.attention.drawing import (
     wild_rows,
 )
 
-Form = Callable[..., Tensor]
+Attend = Callable[..., Tensor]
 MAPS = {
     "plain": Elu(),
     "log": Positive(2, num_features=3, generator=seeded(2)),
@@ -49,7 +49,7 @@ EVERY_PATH = [
 ]
 
 
-def tiny(attend: Form, kind: str, length: int) -> tuple[Callable[..., Tensor], tuple[Tensor, ...]]:
+def tiny(attend: Attend, kind: str, length: int) -> tuple[Callable[..., Tensor], tuple[Tensor, ...]]:
     """A function of q, k, v small enough for finite differences, and where to take them."""
     inputs = draw(Sizes(G=1, repeats=1, T=length, S=length, K=2, V=1), seeded(19), size=SMALL)
     return partial(attend, **structures(length)[kind]), tuple(x.requires_grad_() for x in inputs)
@@ -57,14 +57,14 @@ def tiny(attend: Form, kind: str, length: int) -> tuple[Callable[..., Tensor], t
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("attend", "kind"), EVERY_PATH)
-def test_gradients_are_those_of_finite_differences(attend: Form, kind: str) -> None:
+def test_gradients_are_those_of_finite_differences(attend: Attend, kind: str) -> None:
     # A random projection of the Jacobian; all of it is compared with brute force in the other tests.
     assert gradcheck(*tiny(attend, kind, 5), fast_mode=True)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("attend", "kind"), EVERY_PATH)
-def test_double_backward_works(attend: Form, kind: str) -> None:
+def test_double_backward_works(attend: Attend, kind: str) -> None:
     assert gradgradcheck(*tiny(attend, kind, 3), fast_mode=True)
 
 

@@ -23,13 +23,13 @@ from tests.attention.drawing import Inputs, Sizes, draw, seeded
 
 pytestmark = pytest.mark.usefixtures("without_shape_checks")
 
-Form = Callable[..., Tensor]
-EXACT: dict[str, Form] = {
+Attend = Callable[..., Tensor]
+EXACT: dict[str, Attend] = {
     "softmax_attention": softmax_attention,
     "argmax_attention": argmax_attention,
     "kernel_attention": partial(kernel_attention, kernel=Exponential()),
 }
-FORMS: dict[str, Form] = {**EXACT, "linear_attention": partial(linear_attention, features=Elu())}
+FORMS: dict[str, Attend] = {**EXACT, "linear_attention": partial(linear_attention, features=Elu())}
 EVERY_FORM = pytest.mark.parametrize("where", FORMS)
 EXACT_FORMS = pytest.mark.parametrize("where", EXACT)
 
@@ -39,7 +39,7 @@ def inputs() -> Inputs:
     return draw(Sizes(), seeded(1), dtype=torch.float32)
 
 
-def assert_refuses(message: str, attend: Form, *tensors: Any, **options: Any) -> None:
+def assert_refuses(message: str, attend: Attend, *tensors: Any, **options: Any) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         attend(*tensors, **options)
 

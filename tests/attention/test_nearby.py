@@ -20,7 +20,7 @@ from likewise.attention import (
     kernel_attention,
     linear_attention,
 )
-from likewise.attention.chunked import Form, Problem, attend_causally, exact_length
+from likewise.attention.chunked import CausalOptions, GroupedQKV, attend_causally, exact_length
 from tests.attention import brute
 from tests.attention.drawing import Drawn, assert_same, assert_same_beside_the_largest, seeded
 from tests.attention.states import assert_same_future, at, fed
@@ -258,9 +258,9 @@ def test_the_kernel_takes_over_from_an_exact_map_without_a_trace(name: str, mask
     """Pairs by features, pairs of a piece by the kernel, and all by the kernel: values and gradients."""
     features, mask = brute.MAPS[name].make(K, G, seeded(3)), mask_of() if masked else None
     found = []
-    for form in (Form(8), Form(8, raw=True), Form(8, within=T)):
+    for form in (CausalOptions(8), CausalOptions(8, raw=True), CausalOptions(8, within=T)):
         inputs = [x.requires_grad_() for x in (draw()[0] + 0.5, draw()[1] + 0.5, draw()[2])]
-        problem = Problem.fold(features, inputs[0], inputs[1], inputs[2], mask)
+        problem = GroupedQKV.fold(features, inputs[0], inputs[1], inputs[2], mask)
         out, _ = attend_causally(problem, None, form)
         found.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
     for other in found[1:]:
@@ -269,13 +269,13 @@ def test_the_kernel_takes_over_from_an_exact_map_without_a_trace(name: str, mask
 
 def test_a_wide_exact_map_leaves_short_sequences_to_its_kernel() -> None:
     features = Quadratic(16)
-    problem = Problem.fold(features, *(torch.zeros(1, 1, 300, width) for width in (16, 16, 16)), None)
+    problem = GroupedQKV.fold(features, *(torch.zeros(1, 1, 300, width) for width in (16, 16, 16)), None)
     assert exact_length(153, 16, 16, causal=True) == 2 * exact_length(153, 16, 16, causal=False) == 2 * 153
-    assert Form.choose(problem).within == 300
+    assert CausalOptions.choose(problem).within == 300
     longer = problem._replace(k=torch.zeros(1, 1, 307, 16), v=torch.zeros(1, 1, 307, 16))
-    assert Form.choose(longer).raw
-    assert Form.choose(problem, causal=False).raw
-    assert Form.choose(problem._replace(features=Elu())) == Form(64, logarithmic=True)
+    assert CausalOptions.choose(longer).raw
+    assert CausalOptions.choose(problem, causal=False).raw
+    assert CausalOptions.choose(problem._replace(features=Elu())) == CausalOptions(64, logarithmic=True)
 
 
 @pytest.mark.parametrize("features", [Quadratic(K), Taylor(K)])

@@ -20,9 +20,9 @@ from likewise.attention import (
 from tests.attention import brute
 from tests.attention.drawing import SMALL, Inputs, Sizes, assert_same, draw, seeded, with_gradients
 
-Form = Callable[..., Tensor]
+Attend = Callable[..., Tensor]
 K = 5
-FORMS: dict[str, Form] = {
+FORMS: dict[str, Attend] = {
     "softmax": softmax_attention,
     "argmax": argmax_attention,
     "exponential kernel": partial(kernel_attention, kernel=Exponential()),
@@ -62,7 +62,7 @@ def poisoned(inputs: Inputs, where: list[int], garbage: float, *, queries: bool 
 @EVERY_FORM
 @DIRECTIONS
 @SIDES
-def test_padded_is_unpadded_whatever_stands_in_the_padding(attend: Form, causal: bool, side: str) -> None:
+def test_padded_is_unpadded_whatever_stands_in_the_padding(attend: Attend, causal: bool, side: str) -> None:
     mask, kept = padded(side)
     inputs = draw(Sizes(T=S, S=S), seeded(3), size=SMALL)
     unpadded = with_gradients(partial(attend, causal=causal), *[x[:, :, kept] for x in inputs])
@@ -81,7 +81,7 @@ def test_padded_is_unpadded_whatever_stands_in_the_padding(attend: Form, causal:
 
 @BOTH_FORMS
 @EVERY_FORM
-def test_a_query_of_padding_that_is_not_finite_says_so(attend: Form) -> None:
+def test_a_query_of_padding_that_is_not_finite_says_so(attend: Attend) -> None:
     mask, kept = padded("right")
     for causal, garbage in ((False, float("nan")), (True, float("nan")), (False, float("inf")), (True, float("inf"))):
         inputs = poisoned(draw(Sizes(T=S, S=S), seeded(37), size=SMALL), PADDED["right"], garbage, queries=True)
@@ -101,7 +101,7 @@ STRUCTURES: dict[str, dict[str, Any]] = {
 @BOTH_FORMS
 @EVERY_FORM
 @pytest.mark.parametrize("kind", STRUCTURES)
-def test_garbage_in_padding_changes_no_bit_under_structure(attend: Form, kind: str) -> None:
+def test_garbage_in_padding_changes_no_bit_under_structure(attend: Attend, kind: str) -> None:
     side = "scattered"  # at the first key, the last, and between
     mask, _ = padded(side)
     inputs = draw(Sizes(T=7, S=S), seeded(5), size=SMALL)
@@ -115,7 +115,7 @@ def test_garbage_in_padding_changes_no_bit_under_structure(attend: Form, kind: s
 @BOTH_FORMS
 @EVERY_FORM
 @DIRECTIONS
-def test_a_fully_padded_sequence_gives_zero_with_gradient_zero(attend: Form, causal: bool) -> None:
+def test_a_fully_padded_sequence_gives_zero_with_gradient_zero(attend: Attend, causal: bool) -> None:
     mask = torch.ones(2, S, dtype=torch.bool)
     mask[1] = False
     inputs = draw(Sizes(S=S), seeded(7), size=SMALL)
@@ -131,7 +131,7 @@ def test_a_fully_padded_sequence_gives_zero_with_gradient_zero(attend: Form, cau
 
 @BOTH_FORMS
 @EVERY_FORM
-def test_rows_before_the_first_key_give_zero_with_gradient_zero(attend: Form) -> None:
+def test_rows_before_the_first_key_give_zero_with_gradient_zero(attend: Attend) -> None:
     q, k, v = draw(Sizes(T=11, S=7), seeded(11), size=SMALL)
     inputs = q.abs(), k.abs(), v  # so that a relu leaves no row without a key
     out = attend(*inputs, causal=True)
@@ -144,7 +144,7 @@ def test_rows_before_the_first_key_give_zero_with_gradient_zero(attend: Form) ->
 @BOTH_FORMS
 @EVERY_FORM
 @DIRECTIONS
-def test_rows_that_see_only_padding_give_zero_with_gradient_zero(attend: Form, causal: bool) -> None:
+def test_rows_that_see_only_padding_give_zero_with_gradient_zero(attend: Attend, causal: bool) -> None:
     ids = torch.tensor([[0] * 3 + [1] * 5 + [2] * 3]).expand(2, S)
     mask = ids != 1
     inputs = poisoned(draw(Sizes(T=S), seeded(13), size=SMALL), [3, 4, 5, 6, 7], float("nan"))
@@ -176,7 +176,7 @@ def test_a_row_masked_pair_by_pair_gives_zero_with_gradient_zero(name: str) -> N
 @BOTH_FORMS
 @EVERY_FORM
 @DIRECTIONS
-def test_a_row_that_sees_nothing_does_not_read_its_query(attend: Form, causal: bool) -> None:
+def test_a_row_that_sees_nothing_does_not_read_its_query(attend: Attend, causal: bool) -> None:
     mask = torch.ones(2, S, dtype=torch.bool)
     mask[1] = False
     q, k, v = draw(Sizes(T=13, S=S), seeded(31), size=SMALL)
@@ -205,7 +205,7 @@ SINGLE_AND_EMPTY = [
 @BOTH_FORMS
 @EVERY_FORM
 @DIRECTIONS
-def test_empty_and_single_sizes_work(attend: Form, causal: bool) -> None:
+def test_empty_and_single_sizes_work(attend: Attend, causal: bool) -> None:
     for sizes in SINGLE_AND_EMPTY:
         q, k, v = draw(sizes, seeded(19), size=SMALL)
         inputs = q.abs(), k.abs(), v
@@ -223,7 +223,7 @@ def test_empty_and_single_sizes_work(attend: Form, causal: bool) -> None:
 @BOTH_FORMS
 @EVERY_FORM
 @pytest.mark.parametrize("kind", ["packed", "prefix", "block"])
-def test_empty_and_single_sizes_work_under_structure(attend: Form, kind: str) -> None:
+def test_empty_and_single_sizes_work_under_structure(attend: Attend, kind: str) -> None:
     for sizes in (Sizes(B=0), Sizes(T=0), Sizes(T=0, S=0), Sizes(T=1, S=1)):
         structure: dict[str, Any] = {
             "packed": {"sequence_ids": torch.zeros(sizes.B, sizes.S, dtype=torch.int64)},

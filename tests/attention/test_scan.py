@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.attention import Elu, FeatureMap, Positive, Scaled, linear_attention, prefix
-from likewise.attention.chunked import Form, Problem, attend_causally
+from likewise.attention.chunked import CausalOptions, GroupedQKV, attend_causally
 from likewise.attention.linear import wants_scan
 from likewise.attention.scan import scan
 from tests.attention import brute
@@ -41,9 +41,9 @@ def both(
     features: FeatureMap, inputs: list[Tensor], mask: Tensor | None, chunk: int
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Output and gradients of the scan and of the plain loop."""
-    problem = Problem.fold(features, inputs[0], inputs[1], inputs[2], mask)
+    problem = GroupedQKV.fold(features, inputs[0], inputs[1], inputs[2], mask)
     assert wants_scan(problem)
-    form = Form.features(problem, chunk)
+    form = CausalOptions.features(problem, chunk)
     ours = gradients(scan(problem, form), inputs)
     return ours, gradients(attend_causally(problem, None, form)[0], inputs)
 
@@ -146,7 +146,7 @@ class Learned(FeatureMap):
 
 def test_a_learned_map_gets_its_gradient() -> None:
     features, (q, k, v) = Learned(), draw(0.5)
-    assert not wants_scan(Problem.fold(features, q, k, v, None))
+    assert not wants_scan(GroupedQKV.fold(features, q, k, v, None))
     linear_attention(q, k, v, features=features, causal=True, chunk_size=8).square().sum().backward()
     grad, step = features.a.grad, 1e-6
     assert grad is not None

@@ -7,7 +7,7 @@ from likewise.attention import Positive, linear_attention, softmax_attention
 from likewise.tour import approximation
 from likewise.tour.approximation import (
     Approximation,
-    Problem,
+    AttentionSample,
     errors_by_width,
     gaussian_problem,
     measure_approximation,
@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_errors(result: Approximation) -> None:
 
 def test_a_constant_value_leaves_no_error_for_positive_maps() -> None:
     q, k = torch.randn(2, 1, 1, 11, 5, generator=generator())
-    problem = Problem("constant", 2, q, k, torch.ones(1, 1, 11, 3))
+    problem = AttentionSample("constant", 2, q, k, torch.ones(1, 1, 11, 3))
     result = errors_by_width(problem, (14,), generator())
     assert result.mean.error == pytest.approx(0.0, abs=1e-10)
     assert max(point.error for point in result.fixed if point.map in ("Elu", "Taylor")) < 1e-10

@@ -11,7 +11,14 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.library import Library
 
-from likewise.attention.chunked import Form, Problem, attend_all, attend_both_ways, attend_causally, attend_packed
+from likewise.attention.chunked import (
+    CausalOptions,
+    GroupedQKV,
+    attend_all,
+    attend_both_ways,
+    attend_causally,
+    attend_packed,
+)
 from likewise.attention.features import Elu, FeatureMap, Relu, Scaled
 from likewise.attention.fitted import Fitted
 from likewise.attention.kernels import Exponential
@@ -398,9 +405,9 @@ def _extend(
     given = (kind, numbers, sizes, True, near, False, log_sums)
     if _call(name, (q, k, v, out), (seen, None), states, *given):
         return out, after, scale_after
-    problem = Problem.fold(Elu(), q, k, v, seen)
+    problem = GroupedQKV.fold(Elu(), q, k, v, seen)
     before = None if sums is None or scale is None else Prefix(sums, scale)
-    out, found = attend_causally(problem, before, Form.features(problem))
+    out, found = attend_causally(problem, before, CausalOptions.features(problem))
     assert found is not None
     assert found.scale is not None
     return out, found.sums, found.scale
@@ -524,10 +531,10 @@ def _torch_form(
 ) -> Tensor:
     """What the kernel computes, by torch's operators."""
     features = Elu() if kind == ELU else Relu() if kind == RELU else _Given(numbers, near.scale)
-    problem = Problem.fold(features, q, k, v, seen)
+    problem = GroupedQKV.fold(features, q, k, v, seen)
     if begins is not None:
         return attend_packed(problem, begins.long().cumsum(1), causal=causal, chunk_size=None)
-    form = Form.choose(problem, causal=causal, within=near.within or None)
+    form = CausalOptions.choose(problem, causal=causal, within=near.within or None)
     if causal:
         return attend_causally(problem, None, form)[0]
     return attend_both_ways(problem, form) if near.within else attend_all(problem)
