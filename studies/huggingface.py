@@ -268,6 +268,7 @@ def study_smollm2(transfer_steps: int, adapter_steps: int) -> dict[str, Any]:
         _, student = smollm2()
         settings = DistillSettings(num_features=FEATURES, transfer_steps=transfer, adapter_steps=adapt, exact_within=64)
         out = Path(f"build/smollm2-{transfer}-{adapt}.checkpoint")
+        out.parent.mkdir(exist_ok=True)
         began, cpu = time.perf_counter(), time.process_time()
         distillation = distill(student, train, settings=settings, out=out, resume=out.exists(), progress=Shown())
         results[name] = {

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from likewise.attention import Exponential, Learned
 from likewise.checks import require, require_count, require_number
-from likewise.files import finite, json_hash
+from likewise.files import finite, json_hash, require_place
 from likewise.huggingface.converting import Conversion, HeadChoice
 from likewise.huggingface.mixed import IMPLEMENTATION, HeadGroup, LayerPlan, attach
 from likewise.huggingface.plugging import register
@@ -109,15 +109,21 @@ def distill(
         require(right, where, f"texts[{number}]", "be token ids (T,), at least 2", repr(text)[:60])
     require_count(where, "every", every)
     require(not resume or out is not None, where, "out", "name a checkpoint to resume", "None")
+    if out is not None:
+        require_place(where, Path(out))
     register()
     model.eval()
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    model.requires_grad_(False)
     run_ = _Run(model, texts, settings, None if out is None else Path(out), every, progress)
-    run_.begin(resume=resume)
-    run_.transfer()
-    run_.adapt()
-    return run_.finish()
+    try:
+        run_.begin(resume=resume)
+        run_.transfer()
+        run_.adapt()
+        return run_.finish()
+    finally:
+        for parameter in learning:
+            parameter.requires_grad_(True)
 
 
 class _Run:
@@ -370,8 +376,9 @@ class _Run:
         for adapter in self.adapters.values():
             adapter.merge()
         self.model.set_attn_implementation(IMPLEMENTATION)
-        for parameter in self.model.parameters():
-            parameter.requires_grad_(True)
+        for module in self.model.modules():
+            if isinstance(module, Learned):
+                module.requires_grad_(True)
         self.progress(1.0, "distilled")
         positions = max(len(text) for text in self.aside)
         choices, largest = [], 0.0

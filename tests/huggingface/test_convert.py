@@ -145,12 +145,15 @@ def test_distilling_lowers_both_losses(make: Any) -> None:
 
 def test_a_share_of_the_heads_stays_softmax() -> None:
     model = bert("sdpa").float()
+    model.embeddings.requires_grad_(False)
     half = DistillSettings(num_features=8, exact_within=3, transfer_steps=2, adapter_steps=1, share=0.5)
     distillation = distill(model, texts(6), settings=half)
     linear = [choice.error for choice in distillation.choices if choice.map == "Learned"]
     exact = [choice.error for choice in distillation.choices if choice.map == "softmax"]
     assert len(linear) == len(exact) == 4
     assert max(linear) <= min(exact)
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert frozen == {f"embeddings.{name}" for name, _ in model.embeddings.named_parameters()}  # as before
 
 
 @pytest.mark.parametrize("stop", [4, 8])
@@ -186,5 +189,7 @@ def test_what_cannot_be_distilled_is_refused() -> None:
         distill(model, texts(2))
     with pytest.raises(ValueError, match=r"distill: texts\[0\] must be token ids"):
         distill(model, [torch.zeros(1, 5)] * 6)
+    with pytest.raises(ValueError, match=r"distill: path must be in a folder that exists; got nowhere"):
+        distill(model, texts(7), out="nowhere/run.checkpoint")  # at once, not at the first checkpoint
     with pytest.raises(ValueError, match=r"DistillSettings: share must be above 0 and at most 1; got 2"):
         DistillSettings(share=2)
