@@ -1,6 +1,7 @@
 """Faces in pictures: an embedder of pictures from one of faces and any detector, a function from pixels to boxes."""
 
 import hashlib
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -50,9 +51,7 @@ class DlibFaces:
 
     def __init__(self) -> None:
         require_package("DlibFaces", "dlib")
-        import dlib
-
-        module: Any = dlib
+        module: Any = importlib.import_module("dlib")
         self._detect = module.get_frontal_face_detector()
 
     def __call__(self, pixels: Pixels) -> list[Box]:

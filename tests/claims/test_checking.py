@@ -69,7 +69,7 @@ def test_the_caller_is_the_ceiling_of_a_budget() -> None:
 @pytest.mark.slow
 def test_a_search_that_finds_nothing_does_not_hold() -> None:
     found = check(
-        "given: x in R^n\nassert: prod(1 + exp(x))*prod(1 + exp(-x)) == prod(2 + exp(x) + exp(-x))\nbudget: 1"
+        "given: x in R^n\nassert: prod(1 + exp(x))*prod(1 + exp(-x)) == prod(2 + exp(x) + exp(-x))\nbudget: 4"
     )
     assert "no counterexample at 8 points" in found.detail
     assert (found.verdict, found.grade, found.mark) == ("inconclusive", "searched", "~")
