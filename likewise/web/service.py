@@ -12,7 +12,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -21,6 +21,7 @@ from typing import Annotated, Any, TypeVar
 
 import numpy
 from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -160,13 +161,10 @@ class Audit:
 
 def _body(*extra: str) -> dict[str, Any]:
     """What the description of the API says of a body that is a picture or vectors."""
-    content: dict[str, Any] = {"application/json": {"schema": VECTORS.json_schema()}}
+    forms = {"anyOf": [each.model_json_schema() for each in (Listed, Packed)]}  # in full: without references
+    content: dict[str, Any] = {"application/json": {"schema": forms}}
     content |= {kind: {"schema": {"type": "string", "format": "binary"}} for kind in KINDS}
-    answers = {
-        str(code): {"description": why, "content": {"application/json": {"schema": PROBLEM}}}
-        for code, why in PROBLEMS.items()
-    }
-    return {"requestBody": {"required": True, "content": content}, "responses": answers}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 PROBLEM = {"type": "object", "properties": {"detail": {"type": "string"}}, "required": ["detail"]}
@@ -228,8 +226,11 @@ def service(gallery: Gallery, *, rate: Rate, audit: Audit) -> FastAPI:
 
     @app.exception_handler(ValidationError)
     async def odd(_: Request, error: ValidationError) -> JSONResponse:
-        first = error.errors(include_url=False, include_input=False)[0]
-        return _problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        return _misfit(error.errors(include_url=False, include_input=False)[0])
+
+    @app.exception_handler(RequestValidationError)
+    async def misfit(_: Request, error: RequestValidationError) -> JSONResponse:
+        return _misfit(error.errors()[0])
 
     @app.exception_handler(ValueError)
     async def refused(_: Request, error: ValueError) -> JSONResponse:
@@ -371,6 +372,11 @@ def require_small(data: bytes) -> None:
 
 def _client(request: Request) -> str:
     return request.scope.get("client_name", OWNER)
+
+
+def _misfit(first: Mapping[str, Any]) -> JSONResponse:
+    """What does not fit the description: the place and the reason, as of every refusal."""
+    return _problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
 
 def _problem(status: int, detail: str) -> JSONResponse:

@@ -116,6 +116,25 @@ def test_odd_vectors_are_refused(client: Client, body: bytes, status: int) -> No
         assert (found, type(answer["detail"])) == (status, str)
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "detail"),
+    [
+        ("/api/forget", None, "query.identity: Field required"),
+        ("/api/clusters/merge", None, "body: Field required"),
+        ("/api/clusters/merge", b'{"templates": ["x"]}', "body.templates.0: Input should be a valid integer"),
+        ("/api/clusters/merge", b"{", "body.1: JSON decode error"),
+        ("/api/identify?top=0", b"{}", "query.top: Input should be greater than or equal to 1"),
+    ],
+)
+def test_what_does_not_fit_the_description_is_said_in_a_line(
+    client: Client, path: str, body: bytes | None, detail: str
+) -> None:
+    status, found = client.ask("POST", path, body)
+    assert status == 422
+    assert isinstance(found["detail"], str)
+    assert found["detail"].startswith(detail)
+
+
 def test_packed_vectors_are_answered_as_listed_ones_are(client: Client) -> None:
     probes = numpy.concatenate([ROWS["person 3"][3:], ROWS["person 8"][3:]])
     packed = {"float32": base64.b64encode(probes.astype("<f4").tobytes()).decode(), "width": probes.shape[1]}
