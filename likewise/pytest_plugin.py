@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from likewise.claims.stated import Stated
+    from likewise.claims.stated import ClaimSource
     from likewise.claims.verdict import Verdict
 
 FILES = pytest.StashKey[set[Path]]()
@@ -86,7 +86,7 @@ class ClaimsFile(pytest.File):
 class ClaimItem(pytest.Item):
     """One claim."""
 
-    stated: "Stated"
+    stated: "ClaimSource"
 
     def setup(self) -> None:
         """A malformed claim is an error before there is anything to test."""

@@ -25,7 +25,7 @@ from likewise.claims.documents import markdown_claims
 from likewise.claims.language.parser import parse
 from likewise.claims.pool import shared_pool
 from likewise.claims.registry import needs_torch
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import Verdict
 from likewise.programs.rows import catalogue_claims
 
@@ -150,7 +150,7 @@ def parses(text: str) -> bool:
 def checked(batch: list[str], budget: float, tally: Tally) -> None:
     """One batch of texts; what raises is looked for text by text."""
     try:
-        verdicts = check_claims([Stated(f"fuzz-{i}", text) for i, text in enumerate(batch)], budget=budget)
+        verdicts = check_claims([ClaimSource(f"fuzz-{i}", text) for i, text in enumerate(batch)], budget=budget)
     except Exception as error:  # the fault that is looked for
         if len(batch) == 1:
             tally.offends("raised", batch[0], f"{type(error).__name__}: {error}")

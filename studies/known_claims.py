@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from likewise.claims import Stated, Verdict, check_claims
+from likewise.claims import ClaimSource, Verdict, check_claims
 
 UNDECIDED = 0.10  # of a family, at most
 BATCH = 200
@@ -475,7 +475,7 @@ def main(
         task = bar.add_task("claims", total=count)
         for start in range(0, count, BATCH):
             part = made[start : start + BATCH]
-            verdicts = check_claims([Stated(f"{name}-{start + i}", known.text) for i, (name, known) in enumerate(part)])
+            verdicts = check_claims([ClaimSource(f"{name}-{start + i}", known.text) for i, (name, known) in enumerate(part)])
             for (name, known), verdict in zip(part, verdicts, strict=True):
                 result = outcome(known, verdict)
                 counts[name][result] += 1

@@ -15,7 +15,7 @@ import pytest
 import likewise
 from likewise import cli
 from likewise.claims import checking
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import Verdict
 from likewise.cli import verdicts as screen
 from likewise.programs import rows
@@ -38,7 +38,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     """Verdicts by the first word of a claim's text, without engines; the options of every call are kept."""
     calls: list[dict[str, object]] = []
 
-    def check_claims(stated: list[Stated], *, progress: object, **options: object) -> list[Verdict]:
+    def check_claims(stated: list[ClaimSource], *, progress: object, **options: object) -> list[Verdict]:
         calls.append(options)
         return [_answer(each) for each in stated]
 
@@ -46,7 +46,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     return calls
 
 
-def _answer(stated: Stated) -> Verdict:
+def _answer(stated: ClaimSource) -> Verdict:
     word, _, expect = stated.text.strip().partition(" ")
     details = {"holds": "for every D", "refuted": "x=1: 1 != 2", "inconclusive": "too close", "malformed": "2:1: typo"}
     expected = expect or None
@@ -286,7 +286,7 @@ def test_neither_markup_nor_terminal_commands_are_obeyed(
         monkeypatch.setenv("NO_COLOR", "1")
         monkeypatch.setenv("COLUMNS", "1000")
     verdict = Verdict(ATTACK, "refuted", ATTACK, ATTACK, statement=ATTACK)
-    stated = [Stated(ATTACK, "", file=ATTACK), Stated(ATTACK, "", file="other")]
+    stated = [ClaimSource(ATTACK, "", file=ATTACK), ClaimSource(ATTACK, "", file="other")]
     screen.show_verdicts(stated, [verdict, verdict])
     shown = capsys.readouterr().out
     assert shown.count(SHOWN) == (2 * 4 + 1 if terminal else 2 * 3 + 1)
@@ -359,7 +359,7 @@ expect: inconclusive
 REFUTED, OPEN = ("row-2-bare", "row-3", "row-5"), ("row-4", "row-8")
 
 
-def found(stated: list[Stated]) -> list[Verdict]:
+def found(stated: list[ClaimSource]) -> list[Verdict]:
     """Every verdict by name, and an engine whose name is told from its id."""
     return [
         Verdict(

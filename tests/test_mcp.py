@@ -25,7 +25,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from likewise import cli
 from likewise.claims import checking
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import Verdict
 from likewise.mcp import DOCUMENTS, FORMAT, TOKEN, answer, serve, server, while_connected
 from tests.house import guards
@@ -133,7 +133,7 @@ def test_the_format_that_is_explained_is_the_one_that_is_checked() -> None:
 def test_code_is_never_allowed_and_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def check_claims(stated: list[Stated], **options: Any) -> list[Verdict]:
+    def check_claims(stated: list[ClaimSource], **options: Any) -> list[Verdict]:
         calls.append(options)
         return [Verdict(each.id, "holds", "", "") for each in stated]
 

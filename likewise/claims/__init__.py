@@ -2,12 +2,12 @@
 
 from likewise.claims.checking import R, check, check_claims, check_document
 from likewise.claims.registry import register
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import Verdict
 
 __all__ = [
+    "ClaimSource",
     "R",
-    "Stated",
     "Verdict",
     "check",
     "check_claims",

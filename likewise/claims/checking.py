@@ -18,7 +18,7 @@ from likewise.claims.language.parser import CHOICES, parse
 from likewise.claims.language.tokens import Unbounded, Unparsed
 from likewise.claims.pool import SHARE, Kind, Late, shared_pool
 from likewise.claims.registry import misspelt, names_code, needs_torch, programs_of, registered_here
-from likewise.claims.stated import NOTHING, Span, Stated, or_nothing
+from likewise.claims.stated import NOTHING, ClaimSource, Span, or_nothing
 from likewise.claims.verdict import Verdict
 from likewise.progress import Progress, silent
 
@@ -60,7 +60,7 @@ def check(
         Span(line + bool(given), 1 + len(before), line, 1) for line in range(1, len(text.splitlines()) + 1)
     )
     return check_claims(
-        [Stated(id, declared + before + text, spans=spans)],
+        [ClaimSource(id, declared + before + text, spans=spans)],
         seed=seed,
         budget=budget,
         allow_code=allow_code,
@@ -70,7 +70,7 @@ def check(
 
 
 def check_claims(
-    stated: Sequence[Stated],
+    stated: Sequence[ClaimSource],
     *,
     seed: int = 0,
     budget: float | None = None,
@@ -141,7 +141,7 @@ def check_document(
 class _Asked:
     """One claim on its way to a worker; without a claim there is a reason, and a place if it is malformed."""
 
-    stated: Stated
+    stated: ClaimSource
     claim: Claim | None
     seed: int
     budget: float
@@ -169,7 +169,7 @@ class _Asked:
         return "torch" if needs_torch(self.claim) else "pure", question, self.budget + patience
 
 
-def _ask(stated: Stated, seed: int, budget: float | None) -> _Asked:
+def _ask(stated: ClaimSource, seed: int, budget: float | None) -> _Asked:
     if stated.error:
         place = None if stated.error == NOTHING else (max(stated.line, 1), stated.column)
         return _Asked(stated, None, seed, 0.0, stated.error, place)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from likewise.checks import refuse, require
 from likewise.claims.language.limits import DOCUMENT
-from likewise.claims.stated import Entry, Misread, Span, Stated, or_nothing, stated
+from likewise.claims.stated import ClaimSource, Entry, Misread, Span, or_nothing, stated
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -29,35 +29,35 @@ def markdown_parser() -> "MarkdownIt":
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
-def markdown_claims(text: str, *, file: str = "") -> list[Stated]:
+def markdown_claims(text: str, *, file: str = "") -> list[ClaimSource]:
     r"""The fences whose info string is `claim <id>`, also in lists and quotations.
 
     >>> markdown_claims("So:\n\n- one\n\n  ```claim half\n  assert: 1/2 == 0.5\n  ```\n")
-    [Stated(id='half', text='assert: 1/2 == 0.5\n', line=5, file='', error='')]
+    [ClaimSource(id='half', text='assert: 1/2 == 0.5\n', line=5, file='', error='')]
     """
     return stated(_fences, text, file)
 
 
-def yaml_claims(text: str, *, file: str = "") -> list[Stated]:
+def yaml_claims(text: str, *, file: str = "") -> list[ClaimSource]:
     """The list `claims:` of a YAML file; keys are the fields of a fence, `id`, and `define` for definitions."""
     from likewise.claims.yaml_entries import entries  # PyYAML takes as long to load as a claim to check
 
     return stated(entries, text, file)
 
 
-def python_claims(text: str, *, file: str = "") -> list[Stated]:
+def python_claims(text: str, *, file: str = "") -> list[ClaimSource]:
     """The claim fences in the docstrings of a source, which is parsed and never run."""
     return stated(_docstring_fences, text, file)
 
 
-def module_claims(name: str) -> list[Stated]:
+def module_claims(name: str) -> list[ClaimSource]:
     """The claims in the docstrings of a module, or of all modules of a package, found without importing them."""
     path = _module_path(name)
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
     return [claim for file in files for claim in file_claims(file)]
 
 
-def file_claims(path: Path) -> list[Stated]:
+def file_claims(path: Path) -> list[ClaimSource]:
     """The claims of one file, read as what its name ends in."""
     require_regular(path)
     reader = READERS.get(path.suffix.lower())
@@ -102,7 +102,7 @@ def text_at(name: str) -> str:
         return text_of(file, name)
 
 
-def claims_at(name: str) -> list[Stated]:
+def claims_at(name: str) -> list[ClaimSource]:
     """The claims of the file of that name, of Markdown on standard input for "-", or else of the module.
 
     If there is none, one that says so.

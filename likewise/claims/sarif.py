@@ -6,7 +6,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import likewise
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import Verdict
 from likewise.text import printable
 
@@ -20,7 +20,7 @@ RULES = {
 BRACES = str.maketrans({"\\": "\\\\", "[": "\\[", "]": "\\]", "{": "{{", "}": "}}"})
 
 
-def sarif(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def sarif(stated: Sequence[ClaimSource], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """One run: what fails or is malformed is an error, what stays open a note; what passes is not mentioned."""
     driver = {
         "name": "likewise",
@@ -52,7 +52,7 @@ def _level(rule: str) -> Literal["error", "note"]:
     return "note" if rule == "inconclusive" else "error"
 
 
-def _result(claim: Stated, verdict: Verdict, rule: str) -> dict[str, Any]:
+def _result(claim: ClaimSource, verdict: Verdict, rule: str) -> dict[str, Any]:
     expected = f" (expected: {verdict.expect})" if rule == "missed" else ""
     region = {"startLine": max(1, claim.line)}
     if verdict.place:

@@ -14,7 +14,7 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True)
-class Stated:
+class ClaimSource:
     """One claim as its file has it; `error` says what was wrong with the file there, and nothing is checked then."""
 
     id: str
@@ -29,7 +29,7 @@ class Stated:
     def labels(self) -> dict[str, str]:
         r"""What a claim says about itself and is not checked: who said it, who noticed, its row, a note.
 
-        >>> Stated("a", "who: GPT\nnoticed: nobody\nassert: 1 == 2").labels
+        >>> ClaimSource("a", "who: GPT\nnoticed: nobody\nassert: 1 == 2").labels
         {'who': 'GPT', 'noticed': 'nobody'}
         """
         return dict(LABEL.findall(self.text))
@@ -37,7 +37,7 @@ class Stated:
     def place(self, at: tuple[int, int]) -> tuple[int, int]:
         """The line and column of the file for a line and column of the text.
 
-        >>> Stated("a", "assert: 1", spans=(Span(1, 1, 7, 3), Span(1, 9, 8, 5))).place((1, 10))
+        >>> ClaimSource("a", "assert: 1", spans=(Span(1, 1, 7, 3), Span(1, 9, 8, 5))).place((1, 10))
         (8, 6)
         """
         line, column = at
@@ -75,7 +75,7 @@ class Misread(Exception):
         self.line, self.column = line, column
 
 
-def stated(read: Callable[[str], Iterable[Entry]], text: str, file: str) -> list[Stated]:
+def stated(read: Callable[[str], Iterable[Entry]], text: str, file: str) -> list[ClaimSource]:
     """The claims that `read` finds in a text; a file that cannot be read is one claim with an error.
 
     >>> twice = lambda text: [Entry(1, "a", text), Entry(5, "", text), Entry(9, "a", text)]
@@ -87,7 +87,7 @@ def stated(read: Callable[[str], Iterable[Entry]], text: str, file: str) -> list
             raise Misread(f"longer than {DOCUMENT:,} characters")
         found = list(read(text))
     except Misread as reason:
-        return [Stated("document", "", reason.line, file, str(reason), reason.column)]
+        return [ClaimSource("document", "", reason.line, file, str(reason), reason.column)]
     claims, seen = [], set()
     for number, entry in enumerate(found[:CLAIMS], start=1):
         usable = ID.fullmatch(entry.id)
@@ -97,13 +97,13 @@ def stated(read: Callable[[str], Iterable[Entry]], text: str, file: str) -> list
         elif id in seen:
             error = error or f"the id {id} is given twice"
         seen.add(id)
-        claims.append(Stated(id, entry.text, entry.line, file, error, entry.column, entry.spans))
+        claims.append(ClaimSource(id, entry.text, entry.line, file, error, entry.column, entry.spans))
     if len(found) > CLAIMS:
         reason = f"more than {CLAIMS} claims in one file; the rest was not read"
-        claims.append(Stated("document", "", found[CLAIMS].line, file, reason))
+        claims.append(ClaimSource("document", "", found[CLAIMS].line, file, reason))
     return claims
 
 
-def or_nothing(claims: list[Stated], file: str = "") -> list[Stated]:
+def or_nothing(claims: list[ClaimSource], file: str = "") -> list[ClaimSource]:
     """The claims of a document, or one that says that there are none: an empty document is no pass."""
-    return claims or [Stated("document", "", 1, file, NOTHING)]
+    return claims or [ClaimSource("document", "", 1, file, NOTHING)]

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import Verdict
 from likewise.programs.jobs import Checked
 from likewise.programs.rows import Row, rows, totals
@@ -32,7 +32,7 @@ def show_checked(found: Checked) -> None:
         show_totals(found.answers)
 
 
-def show_verdicts(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> None:
+def show_verdicts(stated: Sequence[ClaimSource], verdicts: Sequence[Verdict]) -> None:
     """One line for each claim, under the name of its file if there are several."""
     console = Console()
     several = len({claim.file for claim in stated}) > 1
@@ -49,7 +49,7 @@ def show_verdicts(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> None
         console.print(table)
 
 
-def show_catalogue(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> None:
+def show_catalogue(stated: Sequence[ClaimSource], verdicts: Sequence[Verdict]) -> None:
     """One line for each row, then the totals; claims that did not come out as the catalogue has them on stderr."""
     console = Console()
     found = rows(stated, verdicts)

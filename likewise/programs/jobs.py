@@ -10,7 +10,7 @@ from typing import Any
 
 from likewise.claims import checking
 from likewise.claims.documents import claims_at, markdown_claims, text_at
-from likewise.claims.stated import Stated, or_nothing
+from likewise.claims.stated import ClaimSource, or_nothing
 from likewise.claims.verdict import OUTCOMES, SCHEMA, Outcome, Verdict, worst
 from likewise.files import require_place, write_whole
 from likewise.programs import rows
@@ -43,7 +43,7 @@ class CheckJob:
 class Checked:
     """Claims with their verdicts, and answers with those of their formulas, by the names of their files."""
 
-    stated: list[Stated]
+    stated: list[ClaimSource]
     verdicts: list[Verdict]
     answers: list[tuple[str, Answer]]
     catalogue: bool = False
@@ -123,12 +123,12 @@ def run_check_job(job: CheckJob, *, progress: Progress = silent) -> Checked:
     return checked
 
 
-def _claims_and_formulas(job: CheckJob, texts: dict[str, str]) -> tuple[list[Stated], list[tuple[str, Answer]]]:
+def _claims_and_formulas(job: CheckJob, texts: dict[str, str]) -> tuple[list[ClaimSource], list[tuple[str, Answer]]]:
     """Claims of every file; formulas of texts that have no claim, or of all texts if they are asked for.
 
     texts: filled with the text of every file that is read as text.
     """
-    stated: list[Stated] = []
+    stated: list[ClaimSource] = []
     answers = []
     several = [str(path) for file in job.files for path in (files_of(Path(file)) if Path(file).is_dir() else [file])]
     for file in several:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from likewise.claims.documents import file_claims
-from likewise.claims.stated import UNNOTICED, Stated
+from likewise.claims.stated import UNNOTICED, ClaimSource
 from likewise.claims.verdict import Verdict
 
 FOLDER = Path(__file__).parent / "catalogue"
@@ -56,12 +56,12 @@ class Row:
         }
 
 
-def catalogue_claims() -> list[Stated]:
+def catalogue_claims() -> list[ClaimSource]:
     """Every claim of the catalogue."""
     return [claim for file in sorted(FOLDER.glob("*.md")) for claim in file_claims(file)]
 
 
-def rows(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> list[Row]:
+def rows(stated: Sequence[ClaimSource], verdicts: Sequence[Verdict]) -> list[Row]:
     """The verdicts by row, in order; claims without a row are left out."""
     found: dict[int, list[tuple[dict[str, str], Verdict]]] = {}
     for claim, verdict in zip(stated, verdicts, strict=True):

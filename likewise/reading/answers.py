@@ -17,7 +17,7 @@ from likewise.claims.checking import check_claims
 from likewise.claims.language.limits import DOCUMENT
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unbounded, Unparsed
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import SCHEMA, Undecided, Verdict
 from likewise.progress import Progress, silent
 from likewise.reading.code import Found, einsums
@@ -69,12 +69,12 @@ class Answer:
         reasons.update(reason for _, _, reason in self.unread)
         return dict(reasons.most_common())
 
-    def as_claims(self, file: str = "") -> list[tuple[Stated, Verdict]]:
+    def as_claims(self, file: str = "") -> list[tuple[ClaimSource, Verdict]]:
         """Statements with a verdict as claims of a file, at their place, for SARIF and tests."""
         found = []
         for number, each in enumerate(self.statements):
             if each.verdict is not None:
-                stated = Stated(f"formula-{number}", each.claim, each.line, file, column=each.column)
+                stated = ClaimSource(f"formula-{number}", each.claim, each.line, file, column=each.column)
                 place = (each.line, each.column)
                 detail = "; ".join([each.detail, *each.findings])
                 found.append((stated, replace(each.shown, id=stated.id, detail=detail, line=each.line, place=place)))
@@ -170,7 +170,7 @@ def check_answers(
     for _ in range(2):
         for seconds_each in sorted(set(patience.values())):
             asked = [claim for claim in texts if claim not in verdicts and patience[claim] == seconds_each]
-            stated = [Stated(f"r{number}", claim) for number, claim in enumerate(asked)]
+            stated = [ClaimSource(f"r{number}", claim) for number, claim in enumerate(asked)]
             left = max(0.0, until - time.monotonic())
             found = check_claims(stated, seed=seed, budget=seconds_each, progress=progress, seconds=left, gone=gone)
             verdicts.update(dict(zip(asked, found, strict=True)))

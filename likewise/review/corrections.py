@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import Verdict
 
 BOOKKEEPING = ("expect:", "revises:", "who:", "noticed:", "row:", "note:")  # no part of what a claim states
@@ -14,7 +14,7 @@ BOOKKEEPING = ("expect:", "revises:", "who:", "noticed:", "row:", "note:")  # no
 class Card:
     """A claim, its verdict, and the claims that revise it."""
 
-    stated: Stated
+    stated: ClaimSource
     verdict: Verdict
     revised_by: tuple[str, ...] = ()
 
@@ -33,7 +33,7 @@ class Attempt:
     changes: tuple[tuple[str, str], ...]
 
 
-def attempts(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> list[list[Attempt]]:
+def attempts(stated: Sequence[ClaimSource], verdicts: Sequence[Verdict]) -> list[list[Attempt]]:
     """How the claims of a text, and their verdicts in the same order, revise each other."""
     return corrections(_cards(stated, verdicts))
 
@@ -59,7 +59,7 @@ def _changes(before: Card | None, card: Card) -> Iterator[tuple[str, str]]:
             yield line[0], line[2:]
 
 
-def _cards(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> list[Card]:
+def _cards(stated: Sequence[ClaimSource], verdicts: Sequence[Verdict]) -> list[Card]:
     revisions: dict[str | None, list[str]] = {}
     for verdict in verdicts:
         if verdict.revises != verdict.id:

@@ -16,7 +16,7 @@ from likewise.claims.language.claim import Claim, Compares, Reals
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unbounded, Unparsed
 from likewise.claims.language.tree import Binary, Call, Comparison, Name, Negative, Node, Number
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.review.gist import gist
 from likewise.review.statements import Statement
 
@@ -40,7 +40,7 @@ def with_nearest(statements: Sequence[Statement], known: MutableMapping[str, str
     left = {text: changed(text) for text in new}
     while left:
         batch = [(text, candidate) for text, found in left.items() for candidate in found[:STEP]]
-        verdicts = check_claims([Stated("nearest", candidate) for _, candidate in batch], budget=BUDGET)
+        verdicts = check_claims([ClaimSource("nearest", candidate) for _, candidate in batch], budget=BUDGET)
         for (text, candidate), verdict in zip(batch, verdicts, strict=True):
             if not known[text] and verdict.verdict == "holds" and verdict.grade in EXACT:
                 known[text] = candidate.rpartition("assert: ")[2]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from likewise.claims.stated import UNNOTICED, Stated
+from likewise.claims.stated import UNNOTICED, ClaimSource
 from likewise.page import render
 from likewise.reading.corrections import ROLES, Correction
 from likewise.review.corrections import Attempt, attempts
@@ -314,7 +314,7 @@ def _embedded(data: object) -> str:
 
 def _corrections(review: Review) -> list[list[Attempt]]:
     claims = [each for each in review.statements if each.id and each.verdict]
-    stated = [Stated(each.id, each.claim, each.line) for each in claims]
+    stated = [ClaimSource(each.id, each.claim, each.line) for each in claims]
     return attempts(stated, [each.verdict for each in claims if each.verdict])
 
 

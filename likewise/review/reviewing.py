@@ -11,7 +11,7 @@ from typing import Any
 from likewise.checks import require_choice
 from likewise.claims.checking import check_claims
 from likewise.claims.documents import markdown_claims
-from likewise.claims.stated import UNNOTICED, Stated
+from likewise.claims.stated import UNNOTICED, ClaimSource
 from likewise.claims.verdict import SCHEMA, Verdict
 from likewise.progress import Progress, parts, silent
 from likewise.reading.answers import BUDGET, Answer, check_answers, read_answer
@@ -233,7 +233,7 @@ def read_again(review: Review, corrections: Sequence[Correction], *, seed: int =
 
 def review_of(
     text: str,
-    stated: Sequence[Stated],
+    stated: Sequence[ClaimSource],
     verdicts: Sequence[Verdict],
     marks: Sequence[Mark] | None = None,
     *,
@@ -282,14 +282,14 @@ def _reviewed(
     )
 
 
-def totals(stated: Sequence[Stated], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def totals(stated: Sequence[ClaimSource], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Counts over the claims of any files, in all and for each `who`; a refuted claim is noticed as its label says."""
     statements = tuple(map(_claimed, stated, verdicts))
     counted = summary_of(Review("", "", (), statements)).to_json()
     return {name: value for name, value in counted.items() if name in (*COUNTED, "who")}
 
 
-def _claimed(claim: Stated, verdict: Verdict) -> Statement:
+def _claimed(claim: ClaimSource, verdict: Verdict) -> Statement:
     return Statement(
         line=claim.line,
         column=1,

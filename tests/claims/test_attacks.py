@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from likewise.claims import Stated, check_claims
+from likewise.claims import ClaimSource, check_claims
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unparsed
 from tests.claims.attacks import UNDECIDED, UNPARSED
@@ -52,7 +52,7 @@ def test_what_is_no_claim_is_never_read_as_one(text: str) -> None:
 
 
 def test_no_attack_gets_a_verdict_or_more_than_its_time() -> None:
-    stated = [Stated(f"attack-{place}", text) for place, text in enumerate(UNPARSED + UNDECIDED)]
+    stated = [ClaimSource(f"attack-{place}", text) for place, text in enumerate(UNPARSED + UNDECIDED)]
     started = time.monotonic()
     verdicts = check_claims(stated, budget=1.0)
     assert [str(verdict) for verdict in verdicts if verdict.verdict not in ("inconclusive", "malformed")] == []

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from likewise.claims import Stated, Verdict, check_claims
+from likewise.claims import ClaimSource, Verdict, check_claims
 from likewise.claims.language.claim import Claim, Compares
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unparsed
@@ -64,7 +64,7 @@ WITNESSES = {
 class Fence:
     """One claim of the catalogue and what its fields say, also where it is meant not to parse."""
 
-    stated: Stated
+    stated: ClaimSource
     fields: dict[str, str]
     claim: Claim | None
 
@@ -86,7 +86,7 @@ def fences() -> list[Fence]:
     return [fence(stated) for stated in catalogue_claims()]
 
 
-def fence(stated: Stated) -> Fence:
+def fence(stated: ClaimSource) -> Fence:
     fields = dict(re.findall(r"^([a-z]+): *(.*)$", stated.text, re.MULTILINE))
     try:
         claim = parse(stated.text, id=stated.id)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from likewise.claims import R, Stated, check, check_claims, check_document, checking, engines, register, worker
+from likewise.claims import ClaimSource, R, check, check_claims, check_document, checking, engines, register, worker
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.parser import parse
 from likewise.claims.registry import programs
@@ -29,7 +29,9 @@ def test_a_program_of_the_caller_is_counted() -> None:
         "of: mine.square\nsizes: n\nunit: mac\nassert: cost == n^3",
         "sizes: n\nunit: mac\nassert: cost(mine.square) <= n^2",
     ]
-    first, second, third = check_claims([Stated(str(i), text) for i, text in enumerate([*claims, "assert: 1 == 1"])])
+    first, second, third = check_claims(
+        [ClaimSource(str(i), text) for i, text in enumerate([*claims, "assert: 1 == 1"])]
+    )
     assert str(first) == "holds  0  n^3 mac  [counted, 4+4 runs]"
     assert second.verdict == "refuted"
     assert third.verdict == "holds"

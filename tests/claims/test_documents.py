@@ -20,17 +20,17 @@ from likewise.claims.documents import (
 from likewise.claims.language.limits import CLAIMS, DOCUMENT
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unparsed
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.text import printable
 
 TRUE = "assert: 1 == 1"
 
 
-def places(claims: list[Stated]) -> list[tuple[str, int]]:
+def places(claims: list[ClaimSource]) -> list[tuple[str, int]]:
     return [(claim.id, claim.line) for claim in claims]
 
 
-def errors(claims: list[Stated]) -> list[tuple[int, str]]:
+def errors(claims: list[ClaimSource]) -> list[tuple[int, str]]:
     return [(claim.line, claim.error) for claim in claims if claim.error]
 
 
@@ -85,7 +85,7 @@ def test_a_fence_ends_with_its_own_sign() -> None:
 def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_bytes(f"```claim a\r\n{TRUE}\r\n```\r\n".encode("utf-8-sig"))
-    assert file_claims(path) == [Stated("a", f"{TRUE}\n", 1, str(path))]
+    assert file_claims(path) == [ClaimSource("a", f"{TRUE}\n", 1, str(path))]
 
 
 @pytest.mark.parametrize("info", ["Claim a", "claim: a", "CLAIM", "claim{a}", "claim-a"])
@@ -127,7 +127,7 @@ def test_the_number_of_claims_is_bounded() -> None:
 def test_a_long_document_is_not_read() -> None:
     page = f"```claim a\n{TRUE}\n```\n".ljust(DOCUMENT)
     assert errors(markdown_claims(page)) == []
-    assert markdown_claims(page + " ") == [Stated("document", "", 1, "", "longer than 1,000,000 characters")]
+    assert markdown_claims(page + " ") == [ClaimSource("document", "", 1, "", "longer than 1,000,000 characters")]
 
 
 @given(
@@ -340,7 +340,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 # Places
 
 
-def place(claim: Stated) -> tuple[int, int]:
+def place(claim: ClaimSource) -> tuple[int, int]:
     """Where in its file the parser stops."""
     with pytest.raises(Unparsed) as refusal:
         parse(claim.text)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.claims import Stated, check_claims
+from likewise.claims import ClaimSource, check_claims
 
 pytestmark = pytest.mark.full
 
@@ -23,7 +23,7 @@ def labelled() -> list[tuple[str, str]]:
 def test_no_verdict_on_labelled_claims_is_wrong(disagreements: list[str]) -> None:
     claims = labelled()
     assert Counter(label for label, _ in claims)["F"] >= 150
-    verdicts = check_claims([Stated(str(number), text) for number, (_, text) in enumerate(claims)])
+    verdicts = check_claims([ClaimSource(str(number), text) for number, (_, text) in enumerate(claims)])
     decided = [
         (label, text, str(verdict))
         for (label, text), verdict in zip(claims, verdicts, strict=True)

@@ -223,7 +223,7 @@ def test_the_judge_reads_definitions_itself() -> None:
 def test_a_disagreement_is_logged_with_all_that_is_needed(disagreements: list[str]) -> None:
     found: dict[str, object] = dict.fromkeys(("witness", "suggestions", "numbers"), ())
     found |= {"verdict": "inconclusive", "grade": "disagreement", "detail": "both sides", "engine": "judge"}
-    asked = checking._ask(checking.Stated("one", "assert: 1 == 1"), 5, None)
+    asked = checking._ask(checking.ClaimSource("one", "assert: 1 == 1"), 5, None)
     checking._verdict(asked, {"finding": found | {"link": 0}})
     [said] = disagreements
     assert all(part in said for part in ("both sides", "assert: 1 == 1", "seed"))

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from likewise.claims import checking
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import Verdict
 
 pytest_plugins = ["pytester"]
@@ -40,11 +40,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Every call of check_claims, whose answers are the words of the claims."""
     made: list[list[str]] = []
 
-    def check_claims(stated: list[Stated]) -> list[Verdict]:
+    def check_claims(stated: list[ClaimSource]) -> list[Verdict]:
         made.append([each.id for each in stated])
         return [answer(each) for each in stated]
 
-    def answer(stated: Stated) -> Verdict:
+    def answer(stated: ClaimSource) -> Verdict:
         word, _, expect = stated.text.strip().partition(" ")
         made_of = {"statement": "assert: \x1b[31m", "expect": expect or None}
         return Verdict(stated.id, word, "undecided", "because \x1b[2J", **made_of)  # ty: ignore[invalid-argument-type]

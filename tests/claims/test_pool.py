@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from likewise.claims import Stated, check, check_claims
+from likewise.claims import ClaimSource, check, check_claims
 from likewise.claims import pool as pools
 from likewise.claims.language.parser import parse
 from likewise.claims.pool import Late, Pool, Worker
@@ -101,8 +101,8 @@ def test_a_pool_keeps_its_workers_and_answers_all() -> None:
 def test_a_late_claim_is_inconclusive_and_the_rest_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "GRACE", 0.0)
     monkeypatch.setattr(pools, "SHARE", 1.0)
-    slow = Stated("slow", "assert: 1 == 1\nbudget: 1e-6s")
-    verdicts = check_claims([slow, Stated("fast", "assert: 1 == 2")])
+    slow = ClaimSource("slow", "assert: 1 == 1\nbudget: 1e-6s")
+    verdicts = check_claims([slow, ClaimSource("fast", "assert: 1 == 2")])
     assert [verdict.verdict for verdict in verdicts] == ["inconclusive", "refuted"]
     assert "deadline" in verdicts[0].detail or "budget" in verdicts[0].detail
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.claims import Stated, check, check_claims
+from likewise.claims import ClaimSource, check, check_claims
 from likewise.claims import pool as pools
 from likewise.claims.registry import demonstrations, program, registered_here
 from likewise.claims.worker import MEMORY
@@ -137,5 +137,5 @@ def test_claims_without_programs_load_no_entry_points() -> None:
 
 def test_malformed_claims_start_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools.Worker, "_start", lambda worker: pytest.fail("a worker was started"))
-    [found] = check_claims([Stated("typo", "assert: 1 ==")])
+    [found] = check_claims([ClaimSource("typo", "assert: 1 ==")])
     assert found.verdict in ("inconclusive", "malformed")

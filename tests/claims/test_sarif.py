@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.claims.sarif import message, sarif
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import Verdict
 
 VERDICTS = {
@@ -37,7 +37,7 @@ ALL = [verdict for verdicts in VERDICTS.values() for verdict in verdicts]
 
 
 def log(file: str = "docs/page.md") -> dict[str, Any]:
-    return sarif([Stated(each.id, "", 10 + place, file) for place, each in enumerate(ALL)], ALL)
+    return sarif([ClaimSource(each.id, "", 10 + place, file) for place, each in enumerate(ALL)], ALL)
 
 
 def results(found: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from likewise.claims.checking import check, check_claims
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 
 
 class Example(NamedTuple):
@@ -173,7 +173,7 @@ def test_every_worked_example_prints_its_line(example: Example) -> None:
 def test_code_of_a_file_is_run_where_it_is_allowed(tmp_path: Path) -> None:
     (tmp_path / "mha_wide.py").write_text(WIDE)
     text = "given: x[2,5,16]\nassert: run(mha_wide.forward, x) succeeds" + PATIENCE
-    stated = [Stated("split-wide", text, file=str(tmp_path / "answer.md"))]
+    stated = [ClaimSource("split-wide", text, file=str(tmp_path / "answer.md"))]
     (allowed,) = check_claims(stated, allow_code=True)
     assert str(allowed) == (
         "refuted  split-wide  RuntimeError: shape '[2, 5, 4, 4]' is invalid for input of size 320  [run]"

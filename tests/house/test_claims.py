@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.claims import Stated, Verdict, check_claims
+from likewise.claims import ClaimSource, Verdict, check_claims
 from likewise.claims.documents import file_claims
 from tests.house import guards
 from tests.house.test_pages import PAGES
@@ -14,7 +14,7 @@ ROOMS_WITH_FACTS = {"attention", "networks"}
 
 
 @cache
-def answers() -> list[tuple[Stated, Verdict]]:
+def answers() -> list[tuple[ClaimSource, Verdict]]:
     """Every claim of the pages and of the package's docstrings, all checked at once."""
     stated = [claim for path in [*PAGES, *guards.sources()] for claim in file_claims(path)]
     return list(zip(stated, check_claims(stated, budget=60.0), strict=True))

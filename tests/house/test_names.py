@@ -10,7 +10,7 @@ from tests.house.guards import ROOT
 # What README, docs and examples use, and what a user needs to write a map, kernel, network, objective, exit rule or
 # program of their own. Nothing else is public: what has another name is imported from its file, and may change.
 NAMES = {
-    "likewise.claims": ["R", "Stated", "Verdict", "check", "check_claims", "check_document", "register"],
+    "likewise.claims": ["ClaimSource", "R", "Verdict", "check", "check_claims", "check_document", "register"],
     "likewise.reading": ["Answer", "Statement", "Turn", "check_answer", "check_answers", "read_answer"],
     "likewise.grading": ["Grade", "Steps", "grade", "grade_steps"],
     "likewise.attention": [

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from likewise.claims.documents import markdown_claims
-from likewise.claims.stated import Stated
+from likewise.claims.stated import ClaimSource
 from likewise.claims.verdict import Verdict
 from likewise.review import Mark, Review, page, review, review_of, text
 from likewise.review.corrections import Card, corrections
@@ -217,7 +217,9 @@ def cards(**revises: str) -> list[Card]:
     built = []
     for line, (id, before) in enumerate(revises.items(), start=1):
         by = tuple(other for other, earlier in revises.items() if earlier == id and other != id)
-        built.append(Card(Stated(id, "assert: 1 == 1", line), Verdict(id, "holds", "", "", revises=before or None), by))
+        built.append(
+            Card(ClaimSource(id, "assert: 1 == 1", line), Verdict(id, "holds", "", "", revises=before or None), by)
+        )
     return built
 
 
@@ -239,7 +241,7 @@ def test_odd_links_end() -> None:
 
 
 def test_what_has_no_passage_is_said_at_the_top() -> None:
-    stated = [Stated("document", "", 1, "", "longer than 1,000,000 characters")]
+    stated = [ClaimSource("document", "", 1, "", "longer than 1,000,000 characters")]
     verdict = Verdict("document", "malformed", "", stated[0].error, line=1)
     assert "longer than 1,000,000 characters" in shown(review_of("", stated, [verdict]))
 
