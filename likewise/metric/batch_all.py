@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 from likewise.checks import require_choice
-from likewise.metric.mining import Bounds, blocks
+from likewise.metric.mining import BucketedSearch, blocks
 from likewise.metric.triplet import Reduction, pulled, require_batch, require_margin
 from likewise.similarity import wide
 
@@ -47,7 +47,7 @@ def _sums(
     total, active = torch.zeros((), dtype=torch.float64, device=embeddings.device), 0
     for part in (part for block in blocks(embeddings, labels) for part in block.parts()):
         bounds = part.near + margin
-        bins = Bounds.of(bounds).reached(part.d)
+        bins = BucketedSearch.of(bounds).reached(part.d)
         shape = (len(bins), bounds.shape[1] + 1)
         d = part.d.masked_fill(~part.negative, 0).double()
         counts = d.new_zeros(shape).scatter_add_(1, bins, part.negative.to(d.dtype)).cumsum(1)[:, :-1]

@@ -164,9 +164,9 @@ def negative_shares(embeddings: Float[Tensor, "B E"], labels: Int64[Tensor, "B"]
     hard = active = count = 0
     for part in (part for block in blocks(embeddings, labels) for part in block.parts()):
         count += int((part.positive * part.negative.sum(-1, keepdim=True)).sum())
-        hard += _counted(part, Bounds.of(part.near).below(part.d))
+        hard += _counted(part, BucketedSearch.of(part.near).below(part.d))
         cleared = torch.maximum(part.near + margin, torch.nextafter(part.near, torch.full_like(part.near, NEVER)))
-        active += _counted(part, Bounds.of(cleared).reached(part.d))
+        active += _counted(part, BucketedSearch.of(cleared).reached(part.d))
     share = 1 / max(count, 1)
     return Shares(hard * share, (active - hard) * share, (count - active) * share, count)
 
@@ -185,7 +185,7 @@ def _closest_beyond(block: Block) -> tuple[Int64[Tensor, "b P"], Float[Tensor, "
     as many are taken as the columns need. In a batch of 2,048 two such distances count as equal from 41 bits on: the
     first row of them is taken, and the pair is left out if that one alone lies beyond the margin.
     """
-    bounds, (count, width) = Bounds.of(block.near), block.d.shape
+    bounds, (count, width) = BucketedSearch.of(block.near), block.d.shape
     columns, low = torch.arange(width, device=block.d.device), (1 << (width - 1).bit_length()) - 1
     finite = torch.finfo(block.d.dtype).max  # inf has no bits to spare
     least = torch.full((count, block.near.shape[1] + 1), NEVER, dtype=torch.float64, device=block.d.device)
@@ -222,7 +222,7 @@ def _extreme(block: Block, *, farthest: bool) -> Int64[Tensor, "b"]:
     return block.d.masked_fill(~block.negative, -1).argmax(-1) if farthest else block.d.argmin(-1)
 
 
-class Bounds(NamedTuple):
+class BucketedSearch(NamedTuple):
     """Each row's bounds in ascending order, to hold numbers against; a bound of inf counts as none.
 
     A row's line from its least to its greatest bound is cut into equal cells, and a table says how many bounds lie in
@@ -231,7 +231,7 @@ class Bounds(NamedTuple):
     halved at the same time: a processor that searches for one after the other guesses wrongly at every second turn
     which half is next, which takes longer than the search itself.
 
-    >>> bounds = Bounds.of(torch.tensor([[1.0, 2.0, 2.0, 5.0]]))
+    >>> bounds = BucketedSearch.of(torch.tensor([[1.0, 2.0, 2.0, 5.0]]))
     >>> bounds.below(torch.tensor([[0.0, 2.0, 9.0]])).tolist(), bounds.reached(torch.tensor([[0.0, 2.0, 9.0]])).tolist()
     ([[0, 1, 4]], [[0, 3, 4]])
     """

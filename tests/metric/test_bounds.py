@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.metric.mining import NEVER, Bounds
+from likewise.metric.mining import NEVER, BucketedSearch
 
 
 def numbers(kind: str, shape: tuple[int, int], seed: int, dtype: torch.dtype) -> Tensor:
@@ -38,23 +38,23 @@ def test_bounds_are_counted_as_by_searchsorted(
     d[0, : min(count, columns)] = bounds[0, : min(count, columns)]
     d[2, columns // 2 :] = NEVER
     present = (bounds < NEVER).sum(1, keepdim=True)
-    held = Bounds.of(bounds)
+    held = BucketedSearch.of(bounds)
     assert torch.equal(held.below(d).long(), torch.searchsorted(bounds, d).clamp(max=present))
     assert torch.equal(held.reached(d).long(), torch.searchsorted(bounds, d, right=True).clamp(max=present))
     assert torch.equal(held.below(d[1:], slice(1, 3)), held.below(d)[1:])
 
 
 def test_rows_without_bounds_and_without_numbers_are_searched() -> None:
-    none = Bounds.of(torch.zeros(2, 0))
+    none = BucketedSearch.of(torch.zeros(2, 0))
     assert none.below(torch.tensor([[1.0], [NEVER]])).tolist() == [[0], [0]]
-    assert Bounds.of(torch.full((2, 3), NEVER)).reached(torch.tensor([[1.0], [NEVER]])).tolist() == [[0], [0]]
-    assert Bounds.of(torch.zeros(0, 3)).below(torch.zeros(0, 5)).shape == (0, 5)
-    assert Bounds.of(torch.zeros(2, 3)).below(torch.zeros(2, 0)).shape == (2, 0)
+    assert BucketedSearch.of(torch.full((2, 3), NEVER)).reached(torch.tensor([[1.0], [NEVER]])).tolist() == [[0], [0]]
+    assert BucketedSearch.of(torch.zeros(0, 3)).below(torch.zeros(0, 5)).shape == (0, 5)
+    assert BucketedSearch.of(torch.zeros(2, 3)).below(torch.zeros(2, 0)).shape == (2, 0)
 
 
 @pytest.mark.parametrize("fullest", [1, 2, 3, 4, 7, 8])
 def test_the_fullest_cell_says_how_often_is_halved(fullest: int) -> None:
     bounds = torch.cat([1 + 1e-4 * torch.arange(float(fullest)), torch.tensor([100.0])])[None]
-    held = Bounds.of(bounds)
+    held = BucketedSearch.of(bounds)
     assert held.fullest == fullest
     assert held.below(bounds).tolist() == [list(range(fullest + 1))]
