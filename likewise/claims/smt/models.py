@@ -21,7 +21,7 @@ from likewise.claims.algebra.witnesses import Witness, admissible, violation
 from likewise.claims.arrays import Array, Entry
 from likewise.claims.smt.curves import real
 from likewise.claims.smt.gram import ONES
-from likewise.claims.smt.problems import Problem
+from likewise.claims.smt.problems import Encoding
 from likewise.claims.smt.terms import Fact, Term
 from likewise.claims.verdict import OutOfTime, Undecided
 
@@ -126,7 +126,7 @@ def confirmed(asked: Question, values: Values, lengths: Mapping[str, int]) -> Wi
 
 
 def witness_at(
-    asked: Question, stated: Problem, query: Query, lengths: Mapping[str, int] = MappingProxyType({})
+    asked: Question, stated: Encoding, query: Query, lengths: Mapping[str, int] = MappingProxyType({})
 ) -> Witness | None:
     """A counterexample of a claim that was read entry by entry."""
     for violation_ in stated.violations:
@@ -141,7 +141,7 @@ def witness_at(
     return None
 
 
-def _points(solver: z3.Solver, stated: Problem, query: Query) -> Iterator[Values]:
+def _points(solver: z3.Solver, stated: Encoding, query: Query) -> Iterator[Values]:
     """The model with entry after entry made simple, then the model as it came."""
     model, first, rest = solver.model(), solver.model(), Query(min(query.ends, time.process_time() + GUESSES))
     try:
@@ -172,7 +172,7 @@ def _guesses(value: Fraction, whole: bool) -> list[Term]:
     return [real(guess) for guess in dict.fromkeys([*simple, *parts[:2], *circle, *parts[2:]])]
 
 
-def witness_of_products(asked: Question, stated: Problem, query: Query) -> Witness | None:
+def witness_of_products(asked: Question, stated: Encoding, query: Query) -> Witness | None:
     """Vectors that have the inner products of a model, in few dimensions."""
     sizes = [symbol for name in asked.sizes for symbol in stated.symbols.get(name, [])]
     known = [*stated.known, *stated.curves, *stated.products]
@@ -190,7 +190,7 @@ def witness_of_products(asked: Question, stated: Problem, query: Query) -> Witne
     return None
 
 
-def _candidates(stated: Problem, model: z3.ModelRef) -> Iterator[tuple[Values, dict[str, int]]]:
+def _candidates(stated: Encoding, model: z3.ModelRef) -> Iterator[tuple[Values, dict[str, int]]]:
     """Points near the model, coarse ones first; once with the vectors as they are and once made as long as 1."""
     scalars = {name: [near(model, symbol) for symbol in entries] for name, entries in stated.symbols.items()}
     lengths = {name: int(entries[0]) for name, entries in scalars.items()}

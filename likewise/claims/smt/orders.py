@@ -48,7 +48,7 @@ Term = z3.ArithRef
 
 
 @dataclass(frozen=True)
-class Bounds:
+class LogBounds:
     """The sign of a number (0: not known), its logarithm from below (None: it may be 0) and above (None: it is 0)."""
 
     sign: int
@@ -63,14 +63,14 @@ class Growth:
 
     book: "Book"
     terms: Mapping[Power, Fraction] | None
-    known: Bounds | None = None
+    known: LogBounds | None = None
     largest_of: "tuple[Growth, ...]" = ()
     smallest_of: "tuple[Growth, ...]" = ()
     logs: Mapping[str, Fraction] | None = None  # a logarithm: the factors of log(N), up to a constant
     log: "Growth | None" = None  # the logarithm, where it is known better than by `bounds`
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> LogBounds:
         """Of an exact sum they are found when they are first asked for."""
         return self.known if self.terms is None and self.known is not None else self.book.bounds(self.terms or {})
 
@@ -79,7 +79,7 @@ class Growth:
             return self.book.summed({key: -value for key, value in self.terms.items()})
         mine = self.bounds
         largest, smallest = (tuple(map(operator.neg, parts)) for parts in (self.smallest_of, self.largest_of))
-        return Growth(self.book, None, Bounds(-mine.sign, mine.low, mine.high), largest, smallest)
+        return Growth(self.book, None, LogBounds(-mine.sign, mine.low, mine.high), largest, smallest)
 
     def __add__(self, other: "Growth | Fraction | int") -> "Growth":
         other = self.book.number(other)
@@ -96,7 +96,7 @@ class Growth:
             return self.book.leading(self, other)
         lows = [low for low in (a.low, b.low) if low is not None]
         return Growth(
-            self.book, None, Bounds(sign, _largest(lows) if sign and lows else None, _largest([a.high, b.high]))
+            self.book, None, LogBounds(sign, _largest(lows) if sign and lows else None, _largest([a.high, b.high]))
         )
 
     def __sub__(self, other: "Growth | Fraction | int") -> "Growth":
@@ -117,7 +117,7 @@ class Growth:
         if mine.high is None or its.high is None:
             return self.book.summed({})
         low = None if mine.low is None or its.low is None else mine.low + its.low
-        return Growth(self.book, None, Bounds(mine.sign * its.sign, low, mine.high + its.high))
+        return Growth(self.book, None, LogBounds(mine.sign * its.sign, low, mine.high + its.high))
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -128,7 +128,7 @@ class Growth:
             raise Undecided("a quotient by what may be 0")
         if self.terms is not None and len(self.terms) == 1:
             return self.book.summed({_raised(key, Fraction(-1)): 1 / value for key, value in self.terms.items()})
-        return Growth(self.book, None, Bounds(mine.sign, -mine.high, -mine.low))
+        return Growth(self.book, None, LogBounds(mine.sign, -mine.high, -mine.low))
 
 
 @dataclass
@@ -146,7 +146,7 @@ class Book:
     facts: list[z3.BoolRef] = field(default_factory=list)
     assumed: list[tuple[Mapping[Power, Fraction], Comparison]] = field(default_factory=list)  # what is compared with 0
     compared: list[tuple[Mapping[Power, Fraction], Comparison]] = field(default_factory=list)  # without a constant
-    found: dict[frozenset, Bounds] = field(default_factory=dict)  # of exact sums
+    found: dict[frozenset, LogBounds] = field(default_factory=dict)  # of exact sums
 
     def scalars(self) -> Scalars:
         """What the reader computes with."""
@@ -158,8 +158,8 @@ class Book:
                 "log": self.logarithm,
                 "exp": lambda value: self.exponential(value, ()),
                 "floor": self.floor,
-                "sin": lambda value: Growth(self, None, Bounds(0, None, z3.RealVal(0))),
-                "cos": lambda value: Growth(self, None, Bounds(0, None, z3.RealVal(0))),
+                "sin": lambda value: Growth(self, None, LogBounds(0, None, z3.RealVal(0))),
+                "cos": lambda value: Growth(self, None, LogBounds(0, None, z3.RealVal(0))),
             },
             maximum=self.maximum,
             power=self.power,
@@ -184,27 +184,27 @@ class Book:
             raise Undecided(f"more than {TERMS} terms")
         return Growth(self, {key: value for key, value in terms.items() if value})
 
-    def bounds(self, terms: Mapping[Power, Fraction]) -> Bounds:
+    def bounds(self, terms: Mapping[Power, Fraction]) -> LogBounds:
         """Of an exact sum: both agree unless its terms may cancel."""
         key = frozenset(terms.items())
         if key not in self.found:
             self.found[key] = self._bounds(terms)
         return self.found[key]
 
-    def _bounds(self, terms: Mapping[Power, Fraction]) -> Bounds:
+    def _bounds(self, terms: Mapping[Power, Fraction]) -> LogBounds:
         if not terms:
-            return Bounds(1, None, None)
+            return LogBounds(1, None, None)
         if self.ray:
             top = max(terms, key=lambda key: sum((exponent for _, exponent in key), Fraction(0)))
-            return Bounds(1 if terms[top] > 0 else -1, self._linear(top), self._linear(top))
+            return LogBounds(1 if terms[top] > 0 else -1, self._linear(top), self._linear(top))
         for sign in (1, -1):
             mine = {key: sign * value for key, value in terms.items()}
             above = [key for key, value in mine.items() if value > 0]
             if len(above) == len(mine) or (above and self._solid(mine)):
                 size = _largest([self._linear(key) for key in above])
-                return Bounds(sign, size, size)
+                return LogBounds(sign, size, size)
         above = [self._linear(key) for key, value in terms.items() if value > 0]
-        return Bounds(0, None, _largest([self._linear(key) for key in terms]), _largest(above) if above else None)
+        return LogBounds(0, None, _largest([self._linear(key) for key in terms]), _largest(above) if above else None)
 
     def leading(self, left: Growth, right: Growth) -> Growth:
         """Along a ray, of two terms with different signs the one that grows faster."""
@@ -266,7 +266,7 @@ class Book:
             highs = [-each.high for each in bounds if each.high is not None]
             lows = [-each.low for each in bounds if each.low is not None]
             low = -_largest(lows) if len(lows) == len(values) else None
-            return Growth(self, None, Bounds(-1, low, -_largest(highs)), values)
+            return Growth(self, None, LogBounds(-1, low, -_largest(highs)), values)
         sign = 1 if whole or any(each.sign > 0 for each in bounds) else 0
         lows = [each.low for each in bounds if each.sign > 0 and each.low is not None]
         highs = [each.high for each in bounds if each.high is not None and not (sign and each.sign < 0)]
@@ -277,7 +277,7 @@ class Book:
             return self.summed({})
         if self.ray and not sign:
             raise Undecided("a maximum of what has no sign along a ray")
-        return Growth(self, None, Bounds(sign, _largest(lows) if lows else None, _largest(highs)), values)
+        return Growth(self, None, LogBounds(sign, _largest(lows) if lows else None, _largest(highs)), values)
 
     def power(self, base: Growth, exponent: "Growth | Fraction") -> Growth:
         """base^exponent, of a number and a fraction, or of a constant and a polynomial."""
@@ -310,7 +310,7 @@ class Book:
             raise Undecided("a root of what may be negative")
         sign = 1 if exponent.numerator % 2 == 0 else mine.sign
         low = None if mine.low is None else real(exponent) * mine.low
-        return Growth(self, None, Bounds(sign, low, real(exponent) * mine.high))
+        return Growth(self, None, LogBounds(sign, low, real(exponent) * mine.high))
 
     def _variable_power(self, base: Growth, exponent: Growth) -> Growth:
         """(c*N)^exponent; b^log(N) and N^log(N) too."""
@@ -327,7 +327,7 @@ class Book:
             total = found.bounds.high
             for (inner, value), (name, e) in product(exponent.terms.items(), key):
                 total = total + real(value * e) * (self._tall(inner, name) if inner else self.log(name))
-            return Growth(self, None, Bounds(1, total, total))
+            return Growth(self, None, LogBounds(1, total, total))
         low = high = z3.RealVal(0)
         for name, factor in exponent.logs.items():
             for other, e in key:
@@ -338,7 +338,7 @@ class Book:
                 ends = [(factor * count * end for end in _log_between(prime)) for prime, count in _prime_powers(c)]
                 least, most = (sum(sides, Fraction(0)) for sides in zip(*map(sorted, ends), strict=True))
                 low, high = low + real(least) * self.log(name), high + real(most) * self.log(name)
-        return Growth(self, None, Bounds(1, low, high))
+        return Growth(self, None, LogBounds(1, low, high))
 
     def factorial(self, value: Growth) -> Growth:
         """(c*N + d)!, by Stirling's formula."""
@@ -367,8 +367,8 @@ class Book:
         log = None
         if shift == 0 or shift > 0:
             steep = self._double(name) if c == 1 and not shift else _largest([z3.RealVal(0), self._double(name)])
-            log = Growth(self, None, Bounds(1, real(e) * self.log(name) + steep, real(e) * self.log(name) + steep))
-        return Growth(self, None, Bounds(1, total, total), log=log)
+            log = Growth(self, None, LogBounds(1, real(e) * self.log(name) + steep, real(e) * self.log(name) + steep))
+        return Growth(self, None, LogBounds(1, total, total), log=log)
 
     def floor(self, value: Growth) -> Growth:
         """The largest whole number that is not above a value."""
@@ -384,13 +384,13 @@ class Book:
                 return self.number(-1)
             one = z3.RealVal(0)
             low = mine.low if value.terms is None or mine.low is None else _largest([mine.low, one])
-            return Growth(self, None, Bounds(-1, low, _largest([mine.high, one])))
+            return Growth(self, None, LogBounds(-1, low, _largest([mine.high, one])))
         if falls:
             return self.number(0)
         if self.ray and mine.low is not None and not self.excluded(mine.low <= 0):
             raise Undecided("floor of what may stay small along a ray")
         large = self.ray or (value.terms is not None and self._at_least_one(value.terms))
-        return Growth(self, None, Bounds(1 if large else 0, mine.low if large else None, mine.high))
+        return Growth(self, None, LogBounds(1 if large else 0, mine.low if large else None, mine.high))
 
     def _at_least_one(self, terms: Mapping[Power, Fraction]) -> bool:
         """Whether an exact sum is at least 1 at all sizes; then its floor is at least half of it."""
@@ -470,7 +470,7 @@ class Book:
             if key:
                 for prime, count in factors or ((0, 1),):
                     total = total + real(value * count) * self._times_log(prime, key)
-        return Growth(self, None, Bounds(1, total, total))
+        return Growth(self, None, LogBounds(1, total, total))
 
     def _value(self, key: Power) -> Term:
         """N^2*D itself: larger than every multiple of its logarithm, and than what divides it."""
@@ -511,12 +511,14 @@ class Book:
         logs = dict(next(iter(terms))) if len(terms) == 1 else None
         if list(terms.values()) == [1]:
             return (
-                Growth(self, None, Bounds(1, _largest(parts), _largest(parts)), logs=logs) if parts else self.summed({})
+                Growth(self, None, LogBounds(1, _largest(parts), _largest(parts)), logs=logs)
+                if parts
+                else self.summed({})
             )
         if sum(terms.values()) < 2:
             raise Undecided("a logarithm of what may be close to 1")
         size = _largest([z3.RealVal(0), *parts])
-        return Growth(self, None, Bounds(1, size, size), logs=logs)
+        return Growth(self, None, LogBounds(1, size, size), logs=logs)
 
     def _double(self, name: str) -> Term:
         """log(log(N)): -infinity where N may be 1."""
@@ -646,7 +648,7 @@ def _log_between(prime: int) -> tuple[Fraction, Fraction]:
     return Fraction(int(below), DIGITS), Fraction(int(below) + 1, DIGITS)
 
 
-def _ordered(left: Bounds, comparison: Comparison, right: Bounds) -> list[tuple[Bounds, Bounds]]:
+def _ordered(left: LogBounds, comparison: Comparison, right: LogBounds) -> list[tuple[LogBounds, LogBounds]]:
     """The pairs small <= large that a comparison states."""
     pairs = [(left, right)] if comparison in ("<", "<=", "==") else []
     return pairs + ([(right, left)] if comparison in (">", ">=", "==") else [])
@@ -694,7 +696,7 @@ class OrderReader(Reader):
             case Binary("-", a, Binary("*", b, Call("floor", (Binary("/", c, d),)))) if a == c and b == d:
                 whole = self._number(b).bounds
                 if whole.sign > 0 and not (self.book.ray and _constant(self._number(a)) is not None):
-                    return arrays.scalar(Growth(self.book, None, Bounds(0, None, whole.high)))
+                    return arrays.scalar(Growth(self.book, None, LogBounds(0, None, whole.high)))
             case Indexed("sum" | "mean", index, lowest, highest, body) if names(highest) - self.sizes.keys():
                 if lowest != Number(Fraction(1)):
                     raise Undecided("a sum that does not begin at 1")
@@ -812,7 +814,7 @@ class Statement:
         sides = (claim.relation.quantity, claim.relation.bound)
         return cls(book, *(reader.evaluate(side).scalar for side in sides))
 
-    def ways(self, order: str) -> list[tuple[Bounds, Bounds]]:
+    def ways(self, order: str) -> list[tuple[LogBounds, LogBounds]]:
         """What must stay below what."""
         quantity, bound = self.quantity.bounds, self.bound.bounds
         pairs = [(quantity, bound)] if order in ("O", "Theta") else []

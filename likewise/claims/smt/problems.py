@@ -23,7 +23,7 @@ DEGREE = 32  # of a side
 
 
 @dataclass
-class Problem:
+class Encoding:
     """`known` holds wherever the claim says something; it is false where all of one of `violations` holds too."""
 
     symbols: dict[str, list[Term]] = field(default_factory=dict)  # entries of variables, and sizes, row by row
@@ -71,13 +71,13 @@ def dims(each: Variable) -> tuple[Node, ...]:
     return each.kind.dims if isinstance(each.kind, Reals) else ()
 
 
-def problem(claim: Claim, lengths: Mapping[str, int] | None = None) -> Problem:
+def problem(claim: Claim, lengths: Mapping[str, int] | None = None) -> Encoding:
     """The claim entry by entry with sizes of these lengths; None: for every length, by inner products."""
     assert isinstance(claim.relation, Compares)
     chains = (claim.relation.chain, *claim.assumptions)
     if max(_degree(term) for chain in chains for term in chain.terms) > DEGREE:
         raise Undecided(f"z3 is not asked about degrees above {DEGREE}")
-    found, terms = Problem(), Terms(numbers=numbers_of(claim))
+    found, terms = Encoding(), Terms(numbers=numbers_of(claim))
     values: dict[str, Array] = {}
     used = _used_names(claim)
     for size in claim.sizes:
@@ -132,7 +132,7 @@ def _degree(node: Node) -> int:
     return max(inner, default=0)
 
 
-def _variable(found: Problem, each: Variable, values: Mapping[str, Array], lengths: Mapping[str, int] | None) -> Array:
+def _variable(found: Encoding, each: Variable, values: Mapping[str, Array], lengths: Mapping[str, int] | None) -> Array:
     if lengths is None and dims(each):
         return arrays.scalar(Combination(_axis(found, each, values), {each.name: Fraction(1)}))
     at = Reader({}, lengths or {})
@@ -149,7 +149,7 @@ def _variable(found: Problem, each: Variable, values: Mapping[str, Array], lengt
     return Array(shape, tuple(entries))
 
 
-def _axis(found: Problem, each: Variable, values: Mapping[str, Array]) -> Axis:
+def _axis(found: Encoding, each: Variable, values: Mapping[str, Array]) -> Axis:
     match dims(each):
         case (Name(name),):
             length = values[name].scalar if name in values else None

@@ -19,7 +19,7 @@ from likewise.claims.language.claim import Between, Claim
 from likewise.claims.language.tree import names
 from likewise.claims.smt.curves import number_of, real
 from likewise.claims.smt.models import Query, witness_at, witness_of_products
-from likewise.claims.smt.problems import Problem, dims, problem, used_variables
+from likewise.claims.smt.problems import Encoding, dims, problem, used_variables
 from likewise.claims.smt.terms import Fact
 from likewise.claims.verdict import Finding, Undecided
 
@@ -77,7 +77,7 @@ def _faults_said() -> Generator[None]:
         raise Undecided(f"z3: {reason}") from None
 
 
-def _nowhere(asked: Question, stated: Problem, query: Query) -> None:
+def _nowhere(asked: Question, stated: Encoding, query: Query) -> None:
     """No witness is looked for."""
 
 
@@ -100,7 +100,7 @@ def _decided(asked: Question, query: Query) -> Finding | None:
     return None
 
 
-def _stated(asked: Question, lengths: Mapping[str, int] | None) -> Problem | None:
+def _stated(asked: Question, lengths: Mapping[str, int] | None) -> Encoding | None:
     """The claim as a problem of z3, None if it has no words for it."""
     try:
         return problem(asked.claim, lengths)
@@ -108,7 +108,7 @@ def _stated(asked: Question, lengths: Mapping[str, int] | None) -> Problem | Non
         return None
 
 
-def _answered(asked: Question, stated: Problem, query: Query, witness_in: Callable[..., Witness | None]) -> Finding:
+def _answered(asked: Question, stated: Encoding, query: Query, witness_in: Callable[..., Witness | None]) -> Finding:
     """The finding, for all sizes and values that the problem speaks of."""
     for violated in stated.violations:
         if stated.axes and query.is_empty([*stated.known, *stated.curves, *stated.simple, *violated]):
@@ -127,7 +127,7 @@ def _answered(asked: Question, stated: Problem, query: Query, witness_in: Callab
     return Finding("holds", "proved", f"{where} ({how})", engine=ENGINE)
 
 
-def _by_induction(asked: Question, stated: Problem, query: Query) -> Finding | None:
+def _by_induction(asked: Question, stated: Encoding, query: Query) -> Finding | None:
     """Proved for every N where powers such as 2^N occur: for small N, and from N to N + 1."""
     names_ = [name for name in stated.symbols if stated.symbols[name][0].is_int()]
     if not stated.powers or len(asked.sizes) != 1 or names_ != [*asked.sizes] or stated.parts:
