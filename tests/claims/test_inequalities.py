@@ -17,8 +17,7 @@ from likewise.claims.algebra.inequalities import cauchy, inequalities, tangents
 from likewise.claims.chance import gaussian
 from likewise.claims.engines import decide, engines_for
 from likewise.claims.growth.impossible import impossible, indivisible
-from likewise.claims.growth.linear import Form as Linear
-from likewise.claims.growth.linear import Row
+from likewise.claims.growth.linear import LinearForm, Row
 from likewise.claims.language.parser import parse
 from likewise.claims.verdict import Finding
 
@@ -103,7 +102,9 @@ def test_equation_without_divisor_has_a_solution_and_otherwise_none(
     numbers: list[int], constant: int, below: int
 ) -> None:
     names = [f"n{place}" for place in range(len(numbers))]
-    row = Row(Linear({n: Fraction(c, below) for n, c in zip(names, numbers, strict=True)}, Fraction(constant)), "==")
+    row = Row(
+        LinearForm({n: Fraction(c, below) for n, c in zip(names, numbers, strict=True)}, Fraction(constant)), "=="
+    )
     solved = any(
         sum(c * v for c, v in zip(numbers, values, strict=True)) == -constant * below
         for values in product(range(-30, 31) if len(numbers) < 3 else range(-9, 10), repeat=len(numbers))

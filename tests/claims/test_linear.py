@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.claims.growth.linear import Certificate, Form, Row, lattice, solve
+from likewise.claims.growth.linear import Certificate, LinearForm, Row, lattice, solve
 from likewise.claims.verdict import Undecided
 
 NAMES = "xyz"
 
 
-def form(constant: int, *coefficients: int) -> Form:
+def form(constant: int, *coefficients: int) -> LinearForm:
     kept = {name: Fraction(value) for name, value in zip(NAMES, coefficients, strict=False) if value}
-    return Form(kept, Fraction(constant))
+    return LinearForm(kept, Fraction(constant))
 
 
 ROWS = st.builds(

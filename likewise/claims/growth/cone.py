@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import islice, product
 
-from likewise.claims.growth.linear import Form, Row, lattice
+from likewise.claims.growth.linear import LinearForm, Row, lattice
 from likewise.claims.growth.powers import Magnitude, Power, Sum, added, magnitude, multiplied, power, raised, times
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.tree import Call, Comparison, Node, Text
@@ -127,7 +127,7 @@ class Sizes:
     @cached_property
     def cone(self) -> list[list[Row]]:
         """In logarithms: alternatives, each a list of rows. Constant factors vanish, and strict is as good as not."""
-        alternatives = [[Row(-Form.of(name), "<=") for name in self.free]]
+        alternatives = [[Row(-LinearForm.of(name), "<=") for name in self.free]]
         for terms, comparison in self.conditions:
             above = [key for key, value in terms.items() if value > 0]
             below = [key for key, value in terms.items() if value < 0]
@@ -192,13 +192,13 @@ def exponent_text(exponent: Fraction) -> str:
     return str(exponent) if exponent.denominator == 1 else f"({exponent})"
 
 
-def logarithm(key: Power) -> Form:
+def logarithm(key: Power) -> LinearForm:
     """The linear form that a product of powers is in the logarithms.
 
     >>> logarithm((("D", Fraction(1, 2)), ("N", Fraction(2))))
-    Form(coefficients={'D': Fraction(1, 2), 'N': Fraction(2, 1)}, constant=Fraction(0, 1))
+    LinearForm(coefficients={'D': Fraction(1, 2), 'N': Fraction(2, 1)}, constant=Fraction(0, 1))
     """
-    return Form(dict(key))
+    return LinearForm(dict(key))
 
 
 def _names(part: Magnitude) -> set[str]:

@@ -12,7 +12,7 @@ from math import gcd, lcm
 
 from likewise.claims import arrays
 from likewise.claims.algebra.exponomials import number_power
-from likewise.claims.growth.linear import Certificate, Form, NotLinear, Row, solve
+from likewise.claims.growth.linear import Certificate, LinearForm, NotLinear, Row, solve
 from likewise.claims.language.claim import Between, Claim, Integers, OneOf, Reals, Variable
 from likewise.claims.language.limits import EXPONENT
 from likewise.claims.language.tree import Chain, Comparison
@@ -42,7 +42,7 @@ class _Case:
             raise _Split(key, branches)
         return self.choices[key]
 
-    def largest(self, *forms: Form) -> Form:
+    def largest(self, *forms: LinearForm) -> LinearForm:
         """The largest of the forms, by a guard where it is another one in another case."""
         if all(not (form - forms[0]).coefficients for form in forms):
             return max(forms, key=lambda form: form.constant)
@@ -56,18 +56,18 @@ class _Case:
         """Every size and number as a form."""
         names = [size.name for size in self.claim.sizes]
         names += [each.name for each in self.claim.variables if not isinstance(each.kind, OneOf)]
-        values = {name: arrays.scalar(Form.of(name)) for name in names}
+        values = {name: arrays.scalar(LinearForm.of(name)) for name in names}
         for each in self.claim.variables:
             if isinstance(each.kind, OneOf):
-                values[each.name] = arrays.scalar(Form.made(self.one_of(each)))
+                values[each.name] = arrays.scalar(LinearForm.made(self.one_of(each)))
         scalars = Scalars(
             elementwise={
                 "abs": lambda form: self.largest(form, -form),
-                "relu": lambda form: self.largest(form, Form()),
+                "relu": lambda form: self.largest(form, LinearForm()),
             },
             maximum=self.largest,
             power=_power,
-            number=Form.made,
+            number=LinearForm.made,
             divide=_over,
         )
         return Reader(values, scalars=scalars)
@@ -90,34 +90,34 @@ class _Case:
         """What the claim takes for granted: its assumptions, the domains, sizes of at least 1."""
         rows = [row for chain in self.claim.assumptions for row in self.stated(chain)]
         for variable in self.claim.variables:
-            form = Form.of(variable.name)
+            form = LinearForm.of(variable.name)
             match variable.kind:
                 case Between(lowest, highest) | Integers(int(lowest), int(highest)):
-                    rows += [_row(form, ">=", Form.made(lowest)), _row(form, "<=", Form.made(highest))]
+                    rows += [_row(form, ">=", LinearForm.made(lowest)), _row(form, "<=", LinearForm.made(highest))]
                 case OneOf():
-                    rows.append(_row(form, "==", Form.made(self.one_of(variable))))
+                    rows.append(_row(form, "==", LinearForm.made(self.one_of(variable))))
         for size in self.claim.sizes:
-            rows.append(_row(Form.of(size.name), ">=", Form.made(1)))
+            rows.append(_row(LinearForm.of(size.name), ">=", LinearForm.made(1)))
         return [*rows, *self.guards]
 
 
-def _power(base: Form, exponent: Form | Fraction) -> Form:
-    exponent = Form.made(exponent)
+def _power(base: LinearForm, exponent: LinearForm | Fraction) -> LinearForm:
+    exponent = LinearForm.made(exponent)
     power = exponent.constant
     if exponent.coefficients or power.denominator > 1 or not 0 <= power <= EXPONENT:
         raise NotLinear("a power")
     if base.coefficients and power != 1:
         raise NotLinear("a power of a variable")
-    return base if power == 1 else Form.made(number_power(base.constant, int(power)))
+    return base if power == 1 else LinearForm.made(number_power(base.constant, int(power)))
 
 
-def _over(top: Form, bottom: Form) -> Form:
+def _over(top: LinearForm, bottom: LinearForm) -> LinearForm:
     if bottom.coefficients:
         raise NotLinear("a division by a variable")
     return top * (1 / bottom.constant)
 
 
-def _row(left: Form, comparison: Comparison, right: Form) -> Row:
+def _row(left: LinearForm, comparison: Comparison, right: LinearForm) -> Row:
     """A comparison other than != as one row."""
     if comparison in (">", ">="):
         left, right = right, left
@@ -142,7 +142,7 @@ def _cases(claim: Claim) -> Iterator[list[Row]]:
 def indivisible(rows: Iterable[Row], whole: Collection[str]) -> bool:
     """Whether an equation in whole numbers has no solution: a number divides all of it but its constant.
 
-    >>> indivisible([Row(Form({"n": Fraction(4), "m": Fraction(2)}, Fraction(-7)), "==")], ["n", "m"])  # 4n + 2m = 7
+    >>> indivisible([Row(LinearForm({"n": Fraction(4), "m": Fraction(2)}, Fraction(-7)), "==")], ["n", "m"])  # 4n + 2m = 7
     True
     """
     for row in rows:

@@ -21,11 +21,11 @@ class NotLinear(Undecided):
 
 
 @dataclass(frozen=True)
-class Form:
+class LinearForm:
     """A linear form: the sum of coefficient * name, plus a constant.
 
-    >>> x, y = Form.of("x"), Form.of("y")
-    >>> (2 * x - y + Form(constant=Fraction(1))).at({"x": Fraction(3), "y": Fraction(1)})
+    >>> x, y = LinearForm.of("x"), LinearForm.of("y")
+    >>> (2 * x - y + LinearForm(constant=Fraction(1))).at({"x": Fraction(3), "y": Fraction(1)})
     Fraction(6, 1)
     """
 
@@ -33,37 +33,37 @@ class Form:
     constant: Fraction = ZERO
 
     @classmethod
-    def of(cls, name: str) -> "Form":
+    def of(cls, name: str) -> "LinearForm":
         return cls({name: Fraction(1)})
 
     @classmethod
-    def made(cls, value: "Form | Fraction | int") -> "Form":
+    def made(cls, value: "LinearForm | Fraction | int") -> "LinearForm":
         """A number as a form."""
-        return value if isinstance(value, Form) else cls(constant=Fraction(value))
+        return value if isinstance(value, LinearForm) else cls(constant=Fraction(value))
 
-    def __add__(self, other: "Form | Fraction | int") -> "Form":
+    def __add__(self, other: "LinearForm | Fraction | int") -> "LinearForm":
         other = self.made(other)
         sums = dict(self.coefficients)
         for name, value in other.coefficients.items():
             sums[name] = sums.get(name, ZERO) + value
-        return Form({name: value for name, value in sums.items() if value}, self.constant + other.constant)
+        return LinearForm({name: value for name, value in sums.items() if value}, self.constant + other.constant)
 
-    def __mul__(self, other: "Form | Fraction | int") -> "Form":
+    def __mul__(self, other: "LinearForm | Fraction | int") -> "LinearForm":
         """The product, if one of both is a number."""
         number, form = sorted((self, self.made(other)), key=lambda each: len(each.coefficients))
         if number.coefficients:
             raise NotLinear("a product of variables")
         factor = number.constant
-        return Form(
+        return LinearForm(
             {name: factor * value for name, value in form.coefficients.items() if factor}, factor * form.constant
         )
 
     __rmul__ = __mul__
 
-    def __neg__(self) -> "Form":
+    def __neg__(self) -> "LinearForm":
         return -1 * self
 
-    def __sub__(self, other: "Form | Fraction | int") -> "Form":
+    def __sub__(self, other: "LinearForm | Fraction | int") -> "LinearForm":
         return self + -self.made(other)
 
     def at(self, point: Mapping[str, Fraction]) -> Fraction:
@@ -75,7 +75,7 @@ class Form:
 class Row:
     """A linear form that is to be at most 0, below 0, or 0."""
 
-    form: Form
+    form: LinearForm
     comparison: Literal["<=", "<", "=="]
 
     def holds(self, point: Mapping[str, Fraction]) -> bool:
@@ -91,7 +91,7 @@ class Certificate:
 
     def proves(self, rows: Sequence[Row]) -> bool:
         """Whether the combination contradicts itself: every multiplier of an inequality is at least 0, names cancel."""
-        total, strict = Form(), False
+        total, strict = LinearForm(), False
         for row, multiplier in zip(rows, self.multipliers, strict=True):
             if multiplier < 0 and row.comparison != "==":
                 return False
@@ -103,7 +103,7 @@ class Certificate:
 def solve(rows: Sequence[Row]) -> dict[str, Fraction] | Certificate:
     """A point that satisfies every row, or the certificate that no point does; both are checked before they leave.
 
-    >>> x, one = Form.of("x"), Form(constant=Fraction(1))
+    >>> x, one = LinearForm.of("x"), LinearForm(constant=Fraction(1))
     >>> solve([Row(x - one, "<"), Row(one - x, "<")])
     Certificate(multipliers=(Fraction(1, 1), Fraction(1, 1)))
     >>> solve([Row(x - one, "<="), Row(one - x, "<=")])

@@ -16,7 +16,7 @@ from math import gcd, lcm
 
 from likewise.claims.growth.cone import Ray, Sizes, exponent_text, logarithm
 from likewise.claims.growth.everywhere import cleared, never_negative
-from likewise.claims.growth.linear import Certificate, Form, Row, lattice, solve
+from likewise.claims.growth.linear import Certificate, LinearForm, Row, lattice, solve
 from likewise.claims.growth.powers import Magnitude, Power, Sum, magnitude, polynomial, power, power_text, times
 from likewise.claims.language.claim import Bounded, Claim
 from likewise.claims.verdict import Finding, Undecided
@@ -61,10 +61,10 @@ def dominated(small: Sequence[Power], large: Sequence[Power], rows: Sequence[Row
     """The certificate that the least of `small` is at most a constant times the sum of `large`, or logarithms against.
 
     >>> n, m = (("N", Fraction(1)),), (("M", Fraction(1)),)
-    >>> dominated([n], [times(n, m)], [Row(-Form.of("M"), "<="), Row(-Form.of("N"), "<=")])
+    >>> dominated([n], [times(n, m)], [Row(-LinearForm.of("M"), "<="), Row(-LinearForm.of("N"), "<=")])
     Certificate(multipliers=(Fraction(1, 1), Fraction(1, 1), Fraction(0, 1)))
     """
-    one = Form(constant=Fraction(1))
+    one = LinearForm(constant=Fraction(1))
     return solve([*(Row(logarithm(b) - logarithm(a) + one, "<=") for a, b in product(small, large)), *rows])
 
 
@@ -228,7 +228,7 @@ def _moving(sizes: Sizes) -> set[str]:
         name
         for name in sizes.free
         for rows in sizes.cone
-        if not isinstance(solve([Row(Form({name: Fraction(-1)}, Fraction(1)), "<="), *rows]), Certificate)
+        if not isinstance(solve([Row(LinearForm({name: Fraction(-1)}, Fraction(1)), "<="), *rows]), Certificate)
     }
 
 
