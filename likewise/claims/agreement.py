@@ -30,8 +30,8 @@ ENOUGH = 60  # of them satisfy the assumptions
 TRIES = 1_200  # points that are drawn for these
 FEW = 12  # that satisfy the assumptions are enough once the time is over
 SECONDS = 0.15  # of the blind search, unless it needs longer for the few
-SHARE = 0.2  # of the budget, at most
-CLOCK = 8  # points between two looks at the time
+BUDGET_SHARE = 0.2  # of the budget, at most
+POINTS_PER_TIME_CHECK = 8  # points between two looks at the time
 FILLS = ("zero", "one", "small", "positive", "parts", "small", "unit", "axis")
 BITS, ROOT_BITS = 128, 1024
 NOTHING = Finding("inconclusive", "undecided", "no point was found that satisfies the assumptions", engine="judge")
@@ -149,13 +149,13 @@ def _satisfied(claim: Claim) -> bool:
     """Whether the judge finds a point in every set at which the assumptions may be true."""
     if not claim.assumptions and all(size.equation is None for size in claim.sizes):
         return True
-    ends = time.process_time() + SHARE * claim.budget
+    ends = time.process_time() + BUDGET_SHARE * claim.budget
     for looked, (sizes, values) in enumerate(islice(blind.points(claim, claim.seed or 0), TRIES)):
         if judge.satisfied(claim, sizes, values, BITS) and (
             judge.rule(claim, sizes, values, (BITS,)) != "doubtful" or judge.may_satisfy(claim, sizes, values)
         ):
             return True
-        if looked % CLOCK == 0 and time.process_time() > ends:
+        if looked % POINTS_PER_TIME_CHECK == 0 and time.process_time() > ends:
             break
     return False
 
@@ -169,10 +169,10 @@ def _rulings(claim: Claim) -> Iterator[tuple[Mapping[str, int], Mapping[str, Any
         seen = judge.rule(claim, sizes, values, (BITS,))
         satisfied += seen not in ("outside", "doubtful")
         yield sizes, values, seen
-        if looked % CLOCK == 0:  # reading the clock takes longer than many points
+        if looked % POINTS_PER_TIME_CHECK == 0:  # reading the clock takes longer than many points
             spent = time.process_time() - started
         enough = satisfied >= ENOUGH or (satisfied >= FEW and (looked >= POINTS or spent > SECONDS))
-        if (enough and every is None) or spent > SHARE * claim.budget:
+        if (enough and every is None) or spent > BUDGET_SHARE * claim.budget:
             return
 
 
@@ -279,7 +279,7 @@ def _growing(claim: Claim) -> str | None:
     assert isinstance(claim.relation, Bounded)
     draw, free = Random(claim.seed or 0), [size.name for size in claim.sizes if size.equation is None]
     orders = ("O", "Omega") if claim.relation.order == "Theta" else (claim.relation.order,)
-    ends = time.process_time() + SHARE * claim.budget
+    ends = time.process_time() + BUDGET_SHARE * claim.budget
     for _ in range(POINTS):
         ray: dict[str, Ray] = {}
         for name in free:

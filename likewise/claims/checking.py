@@ -16,7 +16,7 @@ from likewise.claims.documents import markdown_claims
 from likewise.claims.language.claim import Claim
 from likewise.claims.language.parser import CHOICES, parse
 from likewise.claims.language.tokens import Unbounded, Unparsed
-from likewise.claims.pool import SHARE, Kind, Late, shared_pool
+from likewise.claims.pool import WALL_TIME_FACTOR, Kind, Late, shared_pool
 from likewise.claims.registry import misspelt, names_code, needs_torch, programs_of, registered_here
 from likewise.claims.stated import NOTHING, ClaimSource, Span, or_nothing
 from likewise.claims.verdict import Verdict
@@ -165,7 +165,7 @@ class _Asked:
         if allow_code and names_code(self.claim):
             from likewise.claims.sandbox.confinement import LOADING
 
-            patience = LOADING / SHARE
+            patience = LOADING / WALL_TIME_FACTOR
         return "torch" if needs_torch(self.claim) else "pure", question, self.budget + patience
 
 

@@ -26,7 +26,9 @@ import likewise
 
 Kind = Literal["pure", "torch"]
 START = 60.0  # seconds a worker may take to load torch on a busy machine
-SHARE = 4.0  # a budget is processor time; so many times that may pass on the clock of a machine that others use too
+WALL_TIME_FACTOR = (
+    4.0  # a budget is processor time; so many times that may pass on the clock of a machine that others use too
+)
 GRACE = 2.0  # seconds beyond that
 POLL = 0.1  # seconds between looks at whether the answers are still wanted
 LONGEST_ANSWER = 1 << 20  # bytes
@@ -137,7 +139,7 @@ class Pool:
             worker = self._idle[kind].pop() if self._idle[kind] else Worker(kind)
             busy.add(worker)
         try:
-            return worker.ask(question, SHARE * seconds + GRACE)
+            return worker.ask(question, WALL_TIME_FACTOR * seconds + GRACE)
         finally:
             with self._lock:
                 busy.discard(worker)

@@ -26,13 +26,13 @@ from likewise.claims.language.claim import Claim, Compares, Integers, OneOf, Rea
 from likewise.claims.language.tree import Name
 from likewise.claims.verdict import Finding, Undecided
 
-SECONDS, SHARE = 1.5, 0.3  # of process time, and of the budget
+SECONDS, BUDGET_SHARE = 1.5, 0.3  # of process time, and of the budget
 POINTS, LONG = 400, 60  # that are looked at; with long vectors
 STARTS, STEPS = 8, 160  # points to move downhill from, and looks for each
 SUMS = (40, 90, 160, 290)  # terms of a sum over an index
 EVEN = (4, 8, 9, 16, 25, 36)  # lengths of vectors whose entries are all the same
 LENGTHS = (5, 7, 8, 9, 11, 16, 23, 32, 40)  # of vectors
-CLOCK = 8  # points between two looks at the time
+POINTS_PER_TIME_CHECK = 8  # points between two looks at the time
 SMALLEST = Fraction(1, 2**14)  # step
 WRITTEN = 100  # points made of the numbers of the claim
 BITS = 64
@@ -67,7 +67,7 @@ def decide(claim: Claim) -> Finding | None:
     crossed = _crossed(claim)
     if crossed is not None:
         return crossed
-    ends = time.process_time() + min(SECONDS, SHARE * claim.budget)
+    ends = time.process_time() + min(SECONDS, BUDGET_SHARE * claim.budget)
     found = _found(claim, ends)
     if found is None:
         return None
@@ -130,7 +130,7 @@ def _even(claim: Claim, axes: set[str]) -> Iterator[At]:
 def _found(claim: Claim, ends: float) -> At | None:
     best: list[tuple[float, int, At]] = []
     for number, at in enumerate(islice(_points(claim), POINTS)):
-        if number % CLOCK == 0 and time.process_time() > ends:
+        if number % POINTS_PER_TIME_CHECK == 0 and time.process_time() > ends:
             break
         if judge.rule(claim, at.sizes, at.values, (BITS,)) == "false":
             return at

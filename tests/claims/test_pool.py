@@ -100,7 +100,7 @@ def test_a_pool_keeps_its_workers_and_answers_all() -> None:
 @pytest.mark.full
 def test_a_late_claim_is_inconclusive_and_the_rest_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "GRACE", 0.0)
-    monkeypatch.setattr(pools, "SHARE", 1.0)
+    monkeypatch.setattr(pools, "WALL_TIME_FACTOR", 1.0)
     slow = ClaimSource("slow", "assert: 1 == 1\nbudget: 1e-6s")
     verdicts = check_claims([slow, ClaimSource("fast", "assert: 1 == 2")])
     assert [verdict.verdict for verdict in verdicts] == ["inconclusive", "refuted"]

@@ -94,8 +94,8 @@ def test_a_program_of_ours_is_counted_in_a_worker_with_a_deadline(monkeypatch: p
     monkeypatch.setattr(pools.Worker, "ask", noted)
     found = check(SOFTMAX, budget=7.0)
     assert str(found) == "holds  claim  N^2*D + N^2*M mac  [counted, 12+4 runs]"
-    assert asked == [("torch", "attention.softmax", pools.SHARE * 5.0 + pools.GRACE)]
-    monkeypatch.setattr(pools, "SHARE", 0.0)
+    assert asked == [("torch", "attention.softmax", pools.WALL_TIME_FACTOR * 5.0 + pools.GRACE)]
+    monkeypatch.setattr(pools, "WALL_TIME_FACTOR", 0.0)
     monkeypatch.setattr(pools, "GRACE", 1e-6)
     assert check(SOFTMAX).detail == "over its deadline (5 s)"
 

@@ -38,7 +38,12 @@ from likewise.claims.reader import Reader, Scalars
 from likewise.claims.spelling import put
 from likewise.claims.verdict import Finding, Undecided
 
-ORDER, BOXES, DEEPEST, SHARE = 5, 1500, 40, 0.3  # of Taylor coefficients; boxes looked at; halvings; of the budget
+ORDER, BOXES, DEEPEST, BUDGET_SHARE = (
+    5,
+    1500,
+    40,
+    0.3,
+)  # of Taylor coefficients; boxes looked at; halvings; of the budget
 BEYOND = (8, 40, 200)  # where the tails may begin
 WHOLE = 450  # whole numbers that are tried one by one
 TERMS, EXPONENT, STEPS, LONG = 60, 12, 40, 8192  # the last in bits
@@ -227,7 +232,7 @@ def decide(claim: Claim) -> Finding | None:
     if place is None or not all(map(_smooth, asked.chain.terms)):
         return None
     ctx.prec = 128
-    ends = time.process_time() + SHARE * claim.budget
+    ends = time.process_time() + BUDGET_SHARE * claim.budget
     try:
         links = list(zip(asked.chain.terms, asked.chain.comparisons, asked.chain.terms[1:], strict=False))
         if all(_proved(name, place, *link, ends) for link in links):

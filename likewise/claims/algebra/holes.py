@@ -21,7 +21,7 @@ from likewise.claims.language.tree import Call, Node, Number
 from likewise.claims.verdict import Finding, Undecided
 
 LENGTHS, POINTS, LINES = 4, 60, 12  # tried: choices of sizes, lattice points of each, lines through random points
-SHARE = 0.2  # of the budget
+BUDGET_SHARE = 0.2  # of the budget
 
 
 def decide(claim: Claim) -> Finding | None:
@@ -29,7 +29,7 @@ def decide(claim: Claim) -> Finding | None:
     asked = question(claim)
     if asked is None or not one_sided(asked):
         return None
-    ends = time.process_time() + SHARE * claim.budget
+    ends = time.process_time() + BUDGET_SHARE * claim.budget
     for lengths, values in _candidates(asked):
         if time.process_time() > ends:
             break

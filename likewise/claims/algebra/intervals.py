@@ -25,7 +25,7 @@ from likewise.claims.verdict import Finding, Undecided
 
 BOXES = 4_000
 NARROW = Fraction(1, 2**24)  # a box that is still open at this width will stay so
-SHARE = 0.5  # of the budget
+BUDGET_SHARE = 0.5  # of the budget
 TRIES = 20  # points that are drawn for one that the assumptions admit
 Box = dict[str, tuple[Fraction, Fraction]]
 
@@ -60,7 +60,7 @@ def _on_boxes(asked: Question) -> Finding | None:
 
 def subdivided(asked: Question) -> int | None:
     """How many boxes prove the claim, halved where they must be; None if that takes too many."""
-    ends = time.process_time() + SHARE * asked.claim.budget
+    ends = time.process_time() + BUDGET_SHARE * asked.claim.budget
     waiting: list[Box] = [{each.name: _ends(each) for each in asked.variables}]
     counted = 0
     while waiting:

@@ -23,12 +23,12 @@ from likewise.claims.language.tree import Chain, Comparison, Name, Node, Number,
 from likewise.claims.verdict import Finding, Undecided
 
 CONTRARY: dict[Comparison, str] = {"==": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-SHARE = 0.3  # of the budget that the search may take
+BUDGET_SHARE = 0.3  # of the budget that the search may take
 MOST = 3  # suggestions
 TRIED = 60  # sets of assumptions
 SUGGESTING, SUGGESTING_SHARE = 1.0, 0.2  # seconds for them, and of the budget: a witness does not wait for more
 LONGEST = 6  # sizes below that of a witness that are looked at
-CLOCK = 16  # points between two looks at the time
+POINTS_PER_TIME_CHECK = 16  # points between two looks at the time
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,14 @@ def is_proved(claim: Claim) -> bool:
 
 def search(asked: Question, judge: Judge) -> Search:
     """Try whole numbers at every size, then other rationals, until the judge sees a violation."""
-    ends, found, complete = time.process_time() + SHARE * asked.claim.budget, Search(), finite(asked)
+    ends, found, complete = time.process_time() + BUDGET_SHARE * asked.claim.budget, Search(), finite(asked)
     looked = 0
     for stage in _stages(asked, complete):
         for lengths in sizes(asked):
             try:
                 for values in chain.from_iterable(points(asked, lengths, level) for level in stage):
                     looked += 1
-                    if looked % CLOCK == 0 and time.process_time() > ends:
+                    if looked % POINTS_PER_TIME_CHECK == 0 and time.process_time() > ends:
                         found.reason = found.reason or "the search for a counterexample took too long"
                         return found
                     seen = _judged(asked, values, lengths, judge, found)

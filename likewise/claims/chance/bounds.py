@@ -21,7 +21,7 @@ from likewise.claims.spelling import spelled
 from likewise.claims.verdict import Finding, Undecided
 
 ENGINE = "bounds"
-SHARE, SECONDS = 0.3, 2.0  # of the budget; of process time
+BUDGET_SHARE, SECONDS = 0.3, 2.0  # of the budget; of process time
 POINTS, FEW = 60, 40  # looked at for a counterexample; all points of a claim that is proved
 TRIED = 600  # points of the blind search, for those
 BITS = 64
@@ -34,7 +34,7 @@ def decide(claim: Claim) -> Finding | None:
     if not isinstance(claim.relation, Compares) or claim.program:
         return None
     every = blind.every_point(claim)
-    ends = time.process_time() + min(SECONDS, SHARE * claim.budget)
+    ends = time.process_time() + min(SECONDS, BUDGET_SHARE * claim.budget)
     points = every if every is not None else sorted(islice(_points(claim), POINTS), key=_weight)
     seen: list[str] = []
     for sizes, values in points:

@@ -57,7 +57,7 @@ from likewise.claims.verdict import Finding, Undecided
 LENGTHS = (1, 2, 3)  # tried one by one where no formula serves every size
 COMBINATIONS = 9
 POINTS = ((0,), (1,), (1, -2, 3))  # numbers that all variables take in turn
-SHARE = 0.4  # of the budget, for one way of deciding what is left without chance
+BUDGET_SHARE = 0.4  # of the budget, for one way of deciding what is left without chance
 
 
 def decide(claim: Claim) -> Finding | None:
@@ -233,7 +233,7 @@ def _rewritten(claim: Claim, exact: Callable[[Node], Node], laws: Laws, allowed:
         assumptions=tuple(over(chain, change) for chain in claim.assumptions) + positive,
         variables=tuple(each for each in claim.variables if not each.random),
         written="",
-        budget=SHARE * claim.budget,
+        budget=BUDGET_SHARE * claim.budget,
     )
     return Exact(new, laws.method)
 

@@ -20,7 +20,7 @@ from likewise.claims.verdict import OutOfTime, Undecided
 
 OFF = "code claims are off; --allow-code runs them"
 LOADING = 60.0  # seconds that our own part of the process may take on a busy machine, before it turns to the code
-CLOCK = 3.0  # a budget is processor time; so many times that may pass on the clock
+WALL_TIME_FACTOR = 3.0  # a budget is processor time; so many times that may pass on the clock
 LONGEST_ANSWER = 1 << 20  # bytes
 LONGEST_SOURCE = 1 << 20
 HOME = str(Path(likewise.__file__).parents[1])
@@ -116,7 +116,7 @@ def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
             )
         os.close(writer)
         try:
-            answer = _listen(reader, LOADING, CLOCK * seconds)
+            answer = _listen(reader, LOADING, WALL_TIME_FACTOR * seconds)
         finally:
             os.close(reader)
             with contextlib.suppress(ProcessLookupError):

@@ -29,7 +29,7 @@ from likewise.claims.smt.problems import dims, entry_symbol, numbers_of, used_va
 from likewise.claims.smt.terms import Fact, Part, Term, Terms, compared_numbers
 from likewise.claims.verdict import Finding, OutOfTime, Undecided
 
-SECONDS, SHARE = 3.0, 0.6  # of process time, and of the budget, for all questions
+SECONDS, BUDGET_SHARE = 3.0, 0.6  # of process time, and of the budget, for all questions
 QUERY, LAST = 150_000, 600_000  # steps of z3 for a question about one entry, and for one about the claim
 SUMS, FACTORS = 7, 6  # of a claim; that may stand before a sum
 ROUNDS = 3
@@ -398,7 +398,7 @@ def prove(claim: Claim) -> Finding | None:
 def _proved(claim: Claim, chain: Chain, length: str) -> bool:
     _LINEAR.clear()
     terms = Terms(numbers=numbers_of(claim))
-    facts = Facts(terms, time.process_time() + min(SECONDS, SHARE * claim.budget))
+    facts = Facts(terms, time.process_time() + min(SECONDS, BUDGET_SHARE * claim.budget))
     facts.known.append(facts.length >= 1)
     values: dict[str, Array] = {}
     for size in claim.sizes:

@@ -32,7 +32,7 @@ from likewise.claims.language.tree import Binary, Call, Chain, Comparison, Index
 from likewise.claims.reader import Reader, Scalars
 from likewise.claims.verdict import Finding, Undecided
 
-SHARE, SOON = 0.6, 0.4  # of the budget for all; seconds for the question whether a difference keeps its size
+BUDGET_SHARE, SOON = 0.6, 0.4  # of the budget for all; seconds for the question whether a difference keeps its size
 TINY, HUGE = z3.Q(1, 10**9), z3.RealVal(10**9)  # log(log(N)) <= TINY*log(N); N >= HUGE*log(N), up to a constant
 TERMS = 200  # of one sum
 SHARES = (Fraction(1, 2), Fraction(1, 8), Fraction(1, 64))  # of its positive terms that a difference keeps
@@ -853,7 +853,7 @@ def decide(claim: Claim) -> Finding | None:
     relation = claim.relation
     if not isinstance(relation, Bounded) or isinstance(relation.quantity, str):
         return None
-    ends = time.process_time() + SHARE * claim.budget
+    ends = time.process_time() + BUDGET_SHARE * claim.budget
     try:
         if proved(claim):
             return Finding("holds", "proved", "maxima of linear terms in the logarithms of the sizes", ENGINE)

@@ -24,7 +24,7 @@ from likewise.claims.smt.terms import Fact
 from likewise.claims.verdict import Finding, Undecided
 
 MEMORY = 1024  # megabytes that z3 may take
-SHARE = 0.7  # of what is left of the budget
+BUDGET_SHARE = 0.7  # of what is left of the budget
 SOON = 0.5  # seconds before the searches
 LENGTHS = (2, 1, 3)  # of axes, at which a counterexample is looked for
 MOST = 16  # a size up to which smaller ones are looked at too
@@ -42,7 +42,7 @@ def prove(claim: Claim) -> Finding | None:
     if stated is None:
         return None
     with suppress(Undecided), _faults_said():
-        found = _answered(asked, stated, Query(time.process_time() + min(SOON, SHARE * claim.budget)), _nowhere)
+        found = _answered(asked, stated, Query(time.process_time() + min(SOON, BUDGET_SHARE * claim.budget)), _nowhere)
         return found if found.verdict == "holds" else None
     return None
 
@@ -53,7 +53,7 @@ def decide(claim: Claim) -> Finding | None:
     if asked is None:
         return None
     with _faults_said():
-        return _decided(asked, Query(time.process_time() + SHARE * claim.budget))
+        return _decided(asked, Query(time.process_time() + BUDGET_SHARE * claim.budget))
 
 
 def _asked(claim: Claim) -> Question | None:
