@@ -475,7 +475,8 @@ def main(
         task = bar.add_task("claims", total=count)
         for start in range(0, count, BATCH):
             part = made[start : start + BATCH]
-            verdicts = check_claims([ClaimSource(f"{name}-{start + i}", known.text) for i, (name, known) in enumerate(part)])
+            sources = [ClaimSource(f"{name}-{start + i}", known.text) for i, (name, known) in enumerate(part)]
+            verdicts = check_claims(sources)
             for (name, known), verdict in zip(part, verdicts, strict=True):
                 result = outcome(known, verdict)
                 counts[name][result] += 1

@@ -140,9 +140,9 @@ def _cases(claim: Claim) -> Iterator[list[Row]]:
 
 
 def indivisible(rows: Iterable[Row], whole: Collection[str]) -> bool:
-    """Whether an equation in whole numbers has no solution: a number divides all of it but its constant.
+    """Whether an equation in whole numbers has no solution (4n + 2m = 7): a number divides all of it but its constant.
 
-    >>> indivisible([Row(LinearForm({"n": Fraction(4), "m": Fraction(2)}, Fraction(-7)), "==")], ["n", "m"])  # 4n + 2m = 7
+    >>> indivisible([Row(LinearForm({"n": Fraction(4), "m": Fraction(2)}, Fraction(-7)), "==")], ["n", "m"])
     True
     """
     for row in rows:
