@@ -38,12 +38,8 @@ from likewise.claims.reader import Reader, Scalars
 from likewise.claims.spelling import put
 from likewise.claims.verdict import Finding, Undecided
 
-ORDER, BOXES, DEEPEST, BUDGET_SHARE = (
-    5,
-    1500,
-    40,
-    0.3,
-)  # of Taylor coefficients; boxes looked at; halvings; of the budget
+ORDER, BOXES, DEEPEST = 5, 1500, 40  # of Taylor coefficients; boxes looked at; halvings
+BUDGET_SHARE = 0.3
 BEYOND = (8, 40, 200)  # where the tails may begin
 WHOLE = 450  # whole numbers that are tried one by one
 TERMS, EXPONENT, STEPS, LONG = 60, 12, 40, 8192  # the last in bits
