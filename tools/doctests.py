@@ -1,9 +1,12 @@
-"""An extension of griffe for the documentation site: examples in docstrings become blocks of code."""
+"""An extension of griffe for the documentation site: examples and claims in docstrings become blocks of code."""
 
 import re
+import runpy
+from pathlib import Path
 
 import griffe  # comes with `make docs`
 
+titled = runpy.run_path(str(Path(__file__).with_name("site.py")))["titled"]  # griffe loads this file by its path
 EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", flags=re.MULTILINE)
 
 
@@ -28,4 +31,4 @@ class Doctests(griffe.Extension):
 
     def on_instance(self, *, obj: griffe.Object, **kwargs: object) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = titled(fenced(obj.docstring.value))

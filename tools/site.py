@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).parent.parent
 PAGES, SITE = ROOT / "build/pages", ROOT / "build/site"
+FENCE = re.compile(r"(?P<indent>[ ]*)(?P<ticks>`{3,})(?P<language>[^`\s]*)[ ]*(?P<rest>[^`]*)")
 LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 
 
@@ -52,10 +53,34 @@ def _write(source: Path, page: Path) -> None:
         copy = PAGES / "files" / target.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(target, copy)
+        if copy.suffix == ".md":
+            copy.write_text(titled(copy.read_text(encoding="utf-8")), encoding="utf-8")
         return f"{link[1]}{'../' * (len(page.relative_to(PAGES).parts) - 1)}{copy.relative_to(PAGES)}{link[3]}"
 
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(LINK.sub(follow, source.read_text(encoding="utf-8")), encoding="utf-8")
+    page.write_text(titled(LINK.sub(follow, source.read_text(encoding="utf-8"))), encoding="utf-8")
+
+
+def titled(text: str) -> str:
+    r"""The text with the words after the language of a fence as its title: the builder shows such a fence as prose.
+
+    >>> print(titled("```claim sum\nassert: 1 + 1 == 2\n```"))
+    ```text title="claim sum"
+    assert: 1 + 1 == 2
+    ```
+    """
+    lines, ticks = [], ""
+    for line in text.split("\n"):
+        found = FENCE.fullmatch(line)
+        if found and not ticks:
+            ticks = found["ticks"]
+            if found["rest"]:
+                words = f"{found['language']} {found['rest'].strip()}"
+                line = f'{found["indent"]}{ticks}text title="{words}"'
+        elif found and found["ticks"].startswith(ticks) and not found["language"]:
+            ticks = ""
+        lines.append(line)
+    return "\n".join(lines)
 
 
 class _Links(HTMLParser):
@@ -66,6 +91,7 @@ class _Links(HTMLParser):
         self.links: list[str] = []
         self.fetched: list[str] = []
         self.anchors: set[str] = set()
+        self.fences = text.count("<p>```")
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -84,6 +110,8 @@ def complaints(site: Path) -> list[str]:
     found = []
     for path, page in pages.items():
         name = path.relative_to(site)
+        if page.fences:
+            found.append(f"{name}: {page.fences} fences of code are shown as prose")
         found += [f"{name}: fetches {address}" for address in page.fetched]
         for link in page.links:
             parts = urlsplit(link)

@@ -28,6 +28,15 @@ def test_pages_are_gathered_with_the_files_that_they_link_to(tmp_path: Path, mon
     assert (tmp_path / "files/likewise/claims/format.md").exists()
 
 
+def test_a_claim_is_a_block_of_code_on_the_site(tmp_path: Path) -> None:
+    inside = "````text\n```claim a\n```\n````"
+    assert site.titled(f"```claim a\nx\n```\n{inside}\n```python\ny\n```") == (
+        f'```text title="claim a"\nx\n```\n{inside}\n```python\ny\n```'
+    )
+    (tmp_path / "a.html").write_text("<p>```claim a x```</p>")
+    assert site.complaints(tmp_path) == ["a.html: 1 fences of code are shown as prose"]
+
+
 def test_links_that_lead_nowhere_and_what_is_fetched_are_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<h1 id="top"></h1><a href="b.html#there">b</a><a href="#top">top</a><a href="https://example.org">out</a>'

@@ -138,6 +138,12 @@ def test_marks_of_a_file_are_kept_by_the_browser_and_two_tabs_agree(browser: Any
     until(lambda: "wrong" in (second.text_content('[data-mark-of="3"]') or ""))
     second.keyboard.press("j")
     second.keyboard.press("y")
+    second.keyboard.press("r")
+    second.keyboard.type("half a remark")
+    first.press("?")
+    until(lambda: "unclear" in (second.text_content('[data-mark-of="3"]') or ""))
+    assert second.input_value("#remark") == "half a remark"
+    first.press("n")
     first.page.reload()
     assert first.shown('[data-mark-of="1"]') == "✓ right"
     assert first.shown('[data-mark-of="3"]') == "✗ wrong"

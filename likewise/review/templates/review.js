@@ -410,9 +410,11 @@
     addEventListener("focus", load);
     setInterval(() => { if (!document.hidden) send(load); }, 3000);
   } else {
+    const redraw = () => { compare(); if (!writing()) fill(); };  // a remark that is being typed stays
     recall();
+    addEventListener("focus", () => { recall(); redraw(); });
     addEventListener("storage", (event) => {
-      if (event.key && event.key.startsWith(store)) { restore(event.key.slice(store.length), event.newValue); compare(); fill(); }
+      if (event.key && event.key.startsWith(store)) { restore(event.key.slice(store.length), event.newValue); redraw(); }
     });
   }
   compare();
