@@ -18,7 +18,7 @@ from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, Has
 from likewise.claims.language.parser import nodes
 from likewise.claims.language.tree import Chain, Moment, Node, Probability, children, names
 from likewise.claims.registry import programs_of
-from likewise.claims.sandbox import confined
+from likewise.claims.sandbox import engine as sandbox
 from likewise.claims.spelling import spelled
 from likewise.claims.verdict import Finding, OutOfTime, Undecided
 
@@ -136,7 +136,7 @@ def _engines_for(claim: Claim) -> tuple[Engine, ...]:
         case HasShape():
             return (shapes.decide,)
         case Runs():
-            return (confined.decide,)
+            return (sandbox.decide,)
         case Counts():
             return (counts.decide,)
         case Bounded():
@@ -293,7 +293,7 @@ AS_WRITTEN: tuple[Engine, ...] = (
     bounding,
 )  # these read functions that `spelled` replaces
 ONLY: dict[Engine, Callable[[Claim], bool]] = {cited.decide: of_numbers, residues.decide: of_whole_numbers}
-MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, confined.decide)  # of the user, where it is allowed
+MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, sandbox.decide)  # of the user, where it is allowed
 
 
 def _mentions(node: Node, kinds: "type | object") -> bool:

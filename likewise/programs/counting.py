@@ -20,7 +20,7 @@ from likewise.polynomial import Polynomial
 SIZES, MOMENTS, TERMS = 12, 64, 2_000  # of one program; moments of a peak; terms of all its polynomials
 DEGREE = 4  # in one size
 RUNS = 2_000
-TOOL = "likewise.programs.inside:loaded_counter"
+TOOL = "likewise.programs.sandbox_counting:loaded_counter"
 KEPT = 64  # programs whose counts are remembered
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -86,7 +86,7 @@ def count_file(name: str, quantities: tuple[str, ...], *, folder: str, seconds: 
 
 
 def measured(found: Any, quantities: Sequence[str], confinement: str) -> Measured:
-    """What `inside.counted` sent, if it is that: the code may have sent anything.
+    """What `sandbox_counting.counted` sent, if it is that: the code may have sent anything.
 
     >>> square = {"sizes": ["n"], "polynomials": [[[[[["n", 3]], 1, 1]]]], "grid": 4, "hold_outs": 4}
     >>> measured(square, ["macs"], "").parts

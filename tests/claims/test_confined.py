@@ -11,9 +11,9 @@ import pytest
 
 import likewise
 from likewise.claims.language.parser import parse
-from likewise.claims.sandbox import inside
-from likewise.claims.sandbox.confined import decide, program_file
+from likewise.claims.sandbox import child
 from likewise.claims.sandbox.confinement import Code, _understood, run_confined
+from likewise.claims.sandbox.engine import decide, program_file
 from likewise.claims.verdict import Finding, Undecided
 from likewise.programs.demonstrations import coursework
 from tests.house import guards
@@ -106,7 +106,7 @@ def test_demonstrations_leave_the_random_numbers_of_others_alone() -> None:
     torch.manual_seed(3)
     before = torch.get_rng_state()
     for demonstration in coursework.DEMONSTRATIONS.values():
-        inside.attempt(demonstration, [])
+        child.attempt(demonstration, [])
     assert torch.equal(before, torch.get_rng_state())
 
 
@@ -269,7 +269,7 @@ def test_hostile_code_does_no_harm_and_never_succeeds(name: str, hostile: Path, 
 
 
 def children_inside(parent: int | None = None) -> list[int]:
-    """Processes of ours, or of another, that run inside.py."""
+    """Processes of ours, or of another, that run child.py."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -277,7 +277,7 @@ def children_inside(parent: int | None = None) -> list[int]:
             above = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue
-        if above == (parent or os.getpid()) and inside.__file__.encode() in command:
+        if above == (parent or os.getpid()) and child.__file__.encode() in command:
             found.append(int(folder.name))
     return found
 
@@ -341,7 +341,7 @@ def test_limits_and_layers_are_in_place(tmp_path: Path, layers: str) -> None:
         "import os, resource as r\ndef f(n):\n    return [*r.getrlimit(r.RLIMIT_AS), *r.getrlimit(r.RLIMIT_FSIZE), "
         "r.getrlimit(r.RLIMIT_NPROC)[0], r.getrlimit(r.RLIMIT_CPU)[0], len(os.listdir('.')), n]"
     )
-    most = inside.MEMORY
+    most = child.MEMORY
     text = f"budget: 30\nassert: run(net.f, 5) == [{most}, {most}, 0, 0, 0, 31, 0, 5]"
     finding = found(text, allow_code=True, folder=str(tmp_path))
     assert finding.verdict == "holds", finding
@@ -390,7 +390,7 @@ def test_code_dies_with_the_process_that_waits_for_it(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from likewise.claims.sandbox.confinement import *; "
         "run_confined(Code(Path(sys.argv[1]), 'f'), 60)"
     )
-    root = str(Path(inside.__file__).parents[3])
+    root = str(Path(child.__file__).parents[3])
     waiting = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "net.py")], cwd=root)
     ends = time.monotonic() + 30
     while not (children := children_inside(waiting.pid)) and time.monotonic() < ends:

@@ -16,12 +16,12 @@ from likewise.claims import checking
 from likewise.claims.growth.counts import decide
 from likewise.claims.language.parser import parse
 from likewise.claims.language.tokens import Unparsed
-from likewise.claims.sandbox import inside
+from likewise.claims.sandbox import child
 from likewise.claims.sandbox.confinement import MALFORMED, Code, program_file, run_confined
 from likewise.claims.verdict import Finding, Undecided
 from likewise.programs import counting
 from likewise.programs.counting import count_file
-from likewise.programs.inside import loaded_counter
+from likewise.programs.sandbox_counting import loaded_counter
 
 ATTEND = """
 import torch
@@ -115,8 +115,8 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
         request: dict[str, Any] = {"module": code.file.stem, "file": code.file.name, "source": code.source}
         request |= {"attribute": code.attribute, "arguments": list(code.arguments)}
-        monkeypatch.setitem(sys.modules, code.file.stem, inside)
-        return json.loads(json.dumps(inside.outcome(request, loaded_counter()))), "none"
+        monkeypatch.setitem(sys.modules, code.file.stem, child)
+        return json.loads(json.dumps(child.outcome(request, loaded_counter()))), "none"
 
     monkeypatch.setattr(counting, "run_confined", run)
     monkeypatch.setattr(counting, "_known", {})

@@ -1,4 +1,4 @@
-"""A fresh process for code of a claim: started, fed, listened to, ended; `inside` is what runs in it."""
+"""A fresh process for code of a claim: started, fed, listened to, ended; `child` is what runs in it."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ LONGEST_ANSWER = 1 << 20  # bytes
 LONGEST_SOURCE = 1 << 20
 HOME = str(Path(likewise.__file__).parents[1])
 MALFORMED = "the answer of the code was not of the agreed form"
-INSIDE = str(Path(__file__).with_name("inside.py"))
+CHILD = str(Path(__file__).with_name("child.py"))
 ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"} | dict.fromkeys(
     ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"], "1"
 )
@@ -78,7 +78,7 @@ def program_file(name: str, folder: str) -> tuple[Path, str]:
 
 
 def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
-    """What came of the code, as `inside.attempt` says it, and which layers held; Undecided if nothing came.
+    """What came of the code, as `child.attempt` says it, and which layers held; Undecided if nothing came.
 
     What a tool returned is any map: it has to be judged by who asked.
     """
@@ -105,7 +105,7 @@ def run_confined(code: Code, seconds: float) -> tuple[dict[str, Any], str]:
             asked.write(json.dumps(request).encode())
             asked.seek(0)
             process = subprocess.Popen(
-                [sys.executable, "-I", "-B", INSIDE],
+                [sys.executable, "-I", "-B", CHILD],
                 stdin=asked,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Counting inside the sandbox, where code of the user runs: what `likewise.claims.sandbox.inside` loads for it.
+"""Counting inside the sandbox, where code of the user runs: what `likewise.claims.sandbox.child` loads for it.
 
 It stands alone, so that the process of the code loads nothing of ours but `likewise.cost`.
 """

@@ -17,8 +17,8 @@ from likewise.claims.language.limits import ELEMENTS, SIZE
 from likewise.claims.language.tree import Join, Name, Node, Number, names
 from likewise.claims.reader import Reader
 from likewise.claims.registry import demonstrations
+from likewise.claims.sandbox.child import attempt, built
 from likewise.claims.sandbox.confinement import OFF, Code, printable, program_file, run_confined
-from likewise.claims.sandbox.inside import attempt, built
 from likewise.claims.shapes import distinct_sizes
 from likewise.claims.verdict import Finding, Undecided
 
@@ -56,7 +56,7 @@ class Inputs:
     sizes: dict[str, int]
 
     def described(self, node: Node, place: int) -> dict[str, Any]:
-        """A description that `inside.built` makes an input of."""
+        """A description that `child.built` makes an input of."""
         variable = self.claim.variable(node.name) if isinstance(node, Name) else None
         if variable is None:
             return self._number(node)
@@ -184,7 +184,7 @@ class Judged:
 
 
 def parsed(text: str) -> Fraction | float:
-    """A number as `inside.encoded` wrote it; exact, but for nan and the infinities."""
+    """A number as `child.encoded` wrote it; exact, but for nan and the infinities."""
     try:
         if text.lstrip("-").isdigit():
             return Fraction(int(text))
