@@ -1,9 +1,11 @@
 """Claims and final answers with known truth, labelled by hand before any engine ran: which are wrong, which undecided.
 
-Run: python -m studies.labelled claims | grades. True claims must hold, false ones be refuted, and impossible ones,
-whose assumptions nothing satisfies, stay inconclusive. Pairs of answer and key are equal, different or depend on a
-condition. The labels come from derivations and from evaluations that used no code of ours. Answers with planted errors,
-labelled formula by formula, lie beside them: python -m studies.reading answers studies/sets/answers.
+Run: python -m studies.labelled claims | grades. True claims must hold and false ones be refuted; impossible ones, whose
+assumptions nothing satisfies, and those that rounding or a tie leaves open stay inconclusive. Claims from d001 on were
+added after the others; what they gave when they were first run stands in docs/claims.md. Pairs of answer and key are
+equal, different or depend on a condition. The labels come from derivations and from evaluations that used no code of
+ours. Answers with planted errors, labelled formula by formula, lie beside them: python -m studies.reading answers
+studies/sets/answers.
 """
 
 import json
@@ -17,7 +19,7 @@ from likewise.claims import check
 from likewise.grading import grade
 
 SETS = Path(__file__).parent / "sets"
-RIGHT = {"true": "holds", "false": "refuted", "impossible": "inconclusive"}
+RIGHT = {"true": "holds", "false": "refuted", "impossible": "inconclusive", "open": "inconclusive"}
 
 
 def claim(row: dict[str, Any]) -> tuple[str, str]:

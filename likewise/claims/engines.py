@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
@@ -14,15 +15,28 @@ from likewise.claims.arithmetic import cited
 from likewise.claims.chance import gaussian
 from likewise.claims.growth import counts, everywhere, orders
 from likewise.claims.growth.impossible import impossible
-from likewise.claims.language.claim import Bounded, Claim, Compares, Counts, HasShape, Integers, Reals, Runs
+from likewise.claims.language.claim import (
+    Bernoulli,
+    Bounded,
+    Claim,
+    Compares,
+    Counts,
+    Exponential,
+    HasShape,
+    Integers,
+    Reals,
+    Runs,
+    Uniform,
+)
 from likewise.claims.language.parser import nodes
-from likewise.claims.language.tree import Chain, Moment, Node, Probability, children, names
+from likewise.claims.language.tree import Chain, Moment, Node, Number, Probability, children, names
 from likewise.claims.registry import programs_of
 from likewise.claims.sandbox import engine as sandbox
 from likewise.claims.spelling import spelled
 from likewise.claims.verdict import Finding, OutOfTime, Undecided
 
 Engine = Callable[..., Finding | None]
+ZERO, ONE = Number(Fraction(0)), Number(Fraction(1))
 
 
 def sampling(claim: Claim) -> Finding | None:
@@ -35,6 +49,16 @@ def sampling(claim: Claim) -> Finding | None:
 def inductive(claim: Claim) -> Finding | None:
     """Prove sums, products and factorials up to a size by induction on it."""
     return induction.decide(claim, lambda part: found_by_engines(replace(part, budget=PART * claim.budget)))
+
+
+def by_logarithms(claim: Claim) -> Finding | None:
+    """Prove inequalities of powers and factorials of sizes by their logarithms, and sums of logarithms by products."""
+    if not isinstance(claim.relation, Compares):
+        return None
+    module = "logsums" if claim.relation.chain.comparisons == ("==",) else "logarithms"
+    return _later(f"algebra.{module}").decide(
+        claim, lambda part: found_by_engines(replace(part, budget=PART * claim.budget))
+    )
 
 
 def case_by_case(claim: Claim) -> Finding | None:
@@ -185,6 +209,21 @@ def _decided(claim: Claim, allow_code: bool, folder: str) -> Finding:
     return cells.decide(claim, rounded, ask) if rounded else ask(claim)
 
 
+def with_laws(claim: Claim) -> Claim:
+    """The claim with the assumptions that its laws exist: a point at which one does not is left out anyway."""
+    more: list[Chain] = []
+    for each in claim.variables:
+        match each.kind:
+            case Exponential(rate) if names(rate):
+                more.append(Chain((rate, ZERO), (">",)))
+            case Bernoulli(chance) if names(chance):
+                more.append(Chain((ZERO, chance, ONE), ("<=", "<=")))
+            case Uniform(low, high) if names(low) | names(high):
+                more.append(Chain((low, high), ("<=",)))
+    new = tuple(chain for chain in more if chain not in claim.assumptions)
+    return replace(claim, assumptions=(*claim.assumptions, *new)) if new else claim
+
+
 def of_numbers(claim: Claim) -> bool:
     """Whether a claim speaks of numbers alone: those it writes, and cited ones."""
     cited_ = {name for name, _ in claim.source.cells} if claim.source else set()
@@ -221,6 +260,7 @@ def found_by_engines(claim: Claim, allow_code: bool = False, folder: str = "") -
     ends = time.process_time() + claim.budget
     stated = claim
     try:
+        stated = with_laws(stated)
         claim = spelled(stated)
     except Undecided as reason:
         return Finding("inconclusive", "undecided", str(reason), engine="")
@@ -274,6 +314,7 @@ PART = 0.3  # of the budget, for a step of a proof
 PROOFS: tuple[Engine, ...] = (residues.decide, identities.decide, holes.decide, everywhere.decide)
 SEARCHES: tuple[Engine, ...] = (
     inductive,
+    by_logarithms,
     case_by_case,
     as_vectors,
     solving_soon,
@@ -291,6 +332,7 @@ AS_WRITTEN: tuple[Engine, ...] = (
     shapes.decide,
     residues.decide,
     bounding,
+    searching,
 )  # these read functions that `spelled` replaces
 ONLY: dict[Engine, Callable[[Claim], bool]] = {cited.decide: of_numbers, residues.decide: of_whole_numbers}
 MAY_RUN_CODE: tuple[Engine, ...] = (counts.decide, sandbox.decide)  # of the user, where it is allowed

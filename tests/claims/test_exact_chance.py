@@ -31,6 +31,19 @@ F given: u, v ~ U(0, 1) | assert: P[u < v] == 0.45
 T given: u, v, w ~ U(0, 1) | assert: P[u + v + w < 1] == 1/6
 T given: u, v ~ U(0, 1) | assert: P[max(u, v) < 1/2] == 1/4
 F given: u, v ~ U(0, 1) | assert: P[max(u, v) < 1/2] == 1/2
+T given: u, v ~ U(0, 1) | assert: P[abs(u - v) < 1/2] == 3/4
+F given: u, v ~ U(0, 1) | assert: P[abs(u - v) < 1/4] == 1/2
+T given: u, v ~ U(0, 1) | assert: P[1/2 < u + v <= 3/2] == 3/4
+T given: u, v ~ U(0, 1) | assert: P[3/2 < u + v < 1/2] == 0
+T given: u, v ~ U(0, 1) | assert: P[max(u, v) > 1/2] == 3/4
+F given: u, v ~ U(0, 1) | assert: P[max(u, v) > 1/2] == 1/4
+T given: x, y ~ N(0, 1) | assert: P[abs(x + y) >= 2] == 1 - erf(1)
+T given: x, y ~ N(0, 0) | assert: P[0 <= x + y <= 1] == 1
+T given: r, s in R; x ~ Exp(r); y ~ Exp(s) | assert: P[x < y] == r/(r + s)
+T given: r, s in R; x ~ Exp(r); y ~ Exp(s) | assert: E[min(x, y)] == 1/(r + s)
+F given: r, s in R; x ~ Exp(r); y ~ Exp(s) | assert: E[max(x, y)] == 1/r + 1/s
+F given: a, b in R; u ~ U(a, b) | assert: E[u^2] == (b^3 - a^3)/(3*(b - a))
+T given: p in R; b ~ Bernoulli(p) | assert: E[b] <= 1
 T given: u, v ~ U(0, 1) | assert: E[max(u, v)] == 2/3
 F given: u, v ~ U(0, 1) | assert: E[max(u, v)] == 1/2
 T given: u, v ~ U(0, 1) | assert: E[abs(u - v)] == 1/3

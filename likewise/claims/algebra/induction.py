@@ -66,7 +66,7 @@ def _at_every_size(claim: Claim, ask: Ask) -> Finding | None:
         tops = [top for chain in claim.assumptions for top in _tops(chain, each.name)]
         if each.name in axes | given or not tops or min(tops) > MOST:
             continue
-        parts = [_holds_at(claim, value, each.name) for value in range(1, min(tops) + 1)]
+        parts = [holds_at(claim, value, each.name) for value in range(1, min(tops) + 1)]
         parts = [part for part in parts if not any(map(_false, part.assumptions))]
         if parts and all(ask(part).verdict == "holds" for part in parts):
             return Finding("holds", "proved", f"for each of {len(parts)} values of {each.name}", ENGINE)
@@ -121,10 +121,10 @@ def _by_induction(claim: Claim, total: Node, other: Node, sign: Comparison, ask:
     )
     if total.function in ("max", "min", "mean") and (sign != "==" or total.function == "mean"):
         return None
-    here = _holds_at(claim, base, size)
+    here = holds_at(claim, base, size)
     wanted = [_claim(claim, Chain((join(other, added), later), (WEAK.get(sign, sign),)))]
     if total.function == "prod" and sign != "==":
-        wanted.append(_claim(claim, Chain((added, ZERO), (">=",))))
+        wanted.append(_claim(claim, Chain((added, ZERO), (">" if sign in WEAK else ">=",))))
     for part in (here, *wanted):
         seen = ask(part)
         if seen.verdict != "holds" or seen.where:
@@ -195,7 +195,7 @@ def _claim(claim: Claim, chain: Chain) -> Claim:
     return replace(claim, relation=replace(claim.relation, chain=chain), written="", raw=())
 
 
-def _holds_at(claim: Claim, base: int, size: str) -> Claim:
+def holds_at(claim: Claim, base: int, size: str) -> Claim:
     """The claim at one value of a size."""
     at = {size: Number(Fraction(base))}
     relation = over(claim.relation, lambda node: put(node, at))

@@ -27,11 +27,13 @@ from likewise.claims.arrays import Array, Entry
 from likewise.claims.chance import pieces, special
 from likewise.claims.chance.moments import Bent, Coin, ExponentialNumber, Normals, Sign, UniformNumber, touches
 from likewise.claims.chance.wick import NormalVector
-from likewise.claims.language.tree import Chain, Join, Moment, Node, Probability
+from likewise.claims.language.tree import Chain, Comparison, Join, Moment, Node, Probability
 from likewise.claims.reader import Scalars
 from likewise.claims.verdict import Undecided
 
 CASES = 4096  # of signs that are tried one by one
+OPPOSITE: dict[Comparison, Comparison] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+OPEN: dict[Comparison, Comparison] = {"<": ">", "<=": ">="}
 BESIDE = "#"  # the name of a vector that no claim can contain
 
 
@@ -239,7 +241,13 @@ class Laws:
 
     def probability(self, links: list[pieces.Link]) -> Form:
         """P that all comparisons with 0 are true."""
-        links = [(self._scaled(value), how) for value, how in _unfolded(links)]
+        unfolded = list(_unfolded(links))
+        if len(links) == len(unfolded) == 1 and links[0][1] in (">", ">=", "<", "<="):
+            ((value, how),) = links
+            outside = list(_unfolded([(value, OPPOSITE[how])]))
+            if len(outside) > 1:  # max(a, b) > c is not: a <= c and b <= c
+                return 1 - self.probability(outside)
+        links = [(self._scaled(value), how) for value, how in unfolded]
         discrete = [
             law
             for name, laws in self.of.items()
@@ -332,6 +340,15 @@ class Laws:
                 self._above(value)  # which has a density
                 return form(int(how == "!="))
             return self._above(value if how in (">", ">=") else -value)
+        if len(links) == 2 and all(how in ("<", "<=", ">", ">=") for _, how in links):
+            sides = [(value, how) if how in (">", ">=") else (-value, OPEN[how]) for value, how in links]
+            width = sides[0][0] + sides[1][0]
+            if not any(touches(atom, frozenset(self.of)) for atom in width.atoms()):  # an interval
+                side = sign(plain(width))
+                if side > 0:  # one of both is true
+                    return self._of_group(sides[:1]) + self._of_group(sides[1:]) - 1
+                if side < 0:
+                    return form(0)
         raise Undecided(reasons[0] if reasons else "no exact probability of such an event")
 
     def _density(self, law: Law, atom: Atom) -> "pieces.Density | None":

@@ -316,6 +316,16 @@ def logarithm(a: Scalar) -> Scalar:
     return fmpq(0) if isinstance(a, fmpq) and a == 1 else ball(a).log()
 
 
+def binary_logarithm(a: Scalar) -> Scalar:
+    """log(a)/log(2), exactly for powers of 2."""
+    a = still(a)
+    if isinstance(a, fmpq) and a > 0:
+        power = a.p.bit_length() - a.q.bit_length()
+        if a == fmpq(2) ** power:
+            return fmpq(power)
+    return divide(logarithm(a), logarithm(fmpq(2)))
+
+
 def sine(a: Scalar) -> Scalar:
     if isinstance(a, Wave):
         return (a.exp(acb(0, 1)) - a.exp(acb(0, -1))) * (acb(0, -1) / 2)
@@ -419,7 +429,7 @@ OF_NUMBERS: dict[str, Callable[[Scalar], Scalar]] = {
     "cos": cosine,
     "abs": lambda a: abs(still(a)),
     "relu": lambda a: larger(a, fmpq(0)),
-    "log2": lambda a: divide(logarithm(a), logarithm(fmpq(2))),
+    "log2": binary_logarithm,
     "tanh": hyperbolic,
     "sigmoid": logistic,
     "erf": error_function,

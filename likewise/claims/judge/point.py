@@ -405,7 +405,46 @@ class Point:
             self._compared(left, comparison, right, within)
             for left, comparison, right in zip(sides, chain.comparisons, sides[1:], strict=False)
         ]
+        for place, comparison in enumerate(chain.comparisons):
+            if found[place] == "close" and within is None and self._same(*chain.terms[place : place + 2]):
+                found[place] = "true" if comparison in ("==", "<=", ">=") else "false"
         return next((truth for truth in ("false", "unclear", "close", "undefined") if truth in found), "true")
+
+    def _same(self, left: Node, right: Node) -> bool:
+        """Whether two numbers that balls do not tell apart are one formula of exact numbers: 1*exp(-1) and exp(-1)."""
+        one = self._folded(left)
+        return one is not None and one == self._folded(right)
+
+    def _folded(self, node: Node) -> Any:
+        """A formula with its exact parts computed; None of what is no formula of numbers."""
+        match node:
+            case Number(value):
+                return rational(value)
+            case Constant(name):
+                return name
+            case Name(name):
+                value = self._named(name).array
+                return value.item() if not value.ndim and isinstance(value.item(), fmpq) else None
+            case Negative(operand):
+                name, function, parts = "*", operator.mul, [fmpq(-1), self._folded(operand)]
+            case Binary("+" | "*" | "/" | "^" as name, left, right):
+                function, parts = OPERATORS[name], [self._folded(left), self._folded(right)]
+            case Call(name, (inner,)) if name in ELEMENTWISE and not isinstance(inner, Text):
+                function, parts = ELEMENTWISE[name], [self._folded(inner)]
+            case _:
+                return None
+        if any(part is None for part in parts):
+            return None
+        if all(isinstance(part, fmpq) for part in parts):
+            value = function(*parts)
+            if isinstance(value, fmpq):
+                return value
+        unit = {"+": 0, "*": 1, "/": 1, "^": 1}.get(name)
+        if name in ("+", "*"):
+            parts = sorted((part for part in parts if part != unit), key=str)
+        elif len(parts) == 2 and parts[1] == unit:
+            parts = parts[:1]
+        return parts[0] if len(parts) == 1 and unit is not None else (name, *parts)
 
     def against(self, chain: Chain, within: Tolerance | None = None) -> str:
         """The first comparison that is surely false here, with the values of its sides: `7 != 9`; empty without one."""
