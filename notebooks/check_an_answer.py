@@ -41,7 +41,8 @@ for statement in answer.statements:
         print("  ", statement.detail)
 
 # %% [markdown]
-# The same as a page, with room for a person's marks: `likewise review answer.md --serve --open`. In Python a review is a value:
+# The same as a page, with room for a person's marks: `likewise review answer.md --serve --open`.
+# In Python a review is a value:
 
 # %%
 from likewise.review import Mark, review
