@@ -247,6 +247,9 @@ def _pair(one: str, other: str, world: World, read: list[str]) -> Outcome:
         return EQUAL if not _contradicts(one, world) else undecided("it states an equality that does not hold")
     if (chosen := _choices(one, other, world)) is not None:
         return chosen
+    labels = [choice[1] or choice[2] for text in (one, other) if (choice := WITH_TEXT.fullmatch(text))]
+    if len({*labels}) == 2:
+        return undecided(f"{labels[0]} and {labels[1]}, which may be other choices or parts")
     for text, rest in ((one, other), (other, one)):
         if (choice := WITH_TEXT.fullmatch(text)) and not re.search(rf"(?<![A-Za-z\\]){choice[1] or choice[2]}\b", rest):
             if re.search(r"\([A-Ja-j]\)\s", choice[3]):
