@@ -157,7 +157,7 @@ def check_answers(
         if claim not in verdicts and (verdict := numbers(claim, budget)) is not None:
             verdicts[claim] = verdict
     until = time.monotonic() + seconds
-    firm = {claim for reading in read if not reading.open for claim in (*reading.claims, *reading.also)}
+    firm = {claim for reading in read if not reading.open for claim in asked_of(reading)}
     patience = {
         claim: max(budget, COUNTED)
         if claim.startswith("of:")
@@ -165,7 +165,7 @@ def check_answers(
         if claim in firm or "R^" in claim
         else min(budget, SHORT)
         for reading in read
-        for claim in (*reading.claims, *reading.also)
+        for claim in asked_of(reading)
     }
     for _ in range(2):
         for seconds_each in sorted(set(patience.values())):
@@ -180,10 +180,34 @@ def check_answers(
             if reading.also and not reading.open and all(verdicts[each].verdict == "refuted" for each in reading.claims)
             for claim in reading.also
         )
+        texts |= dict.fromkeys(  # and what has no value somewhere, where no denominator is 0
+            claim
+            for reading in read
+            if reading.defined and any(undefined(verdicts[each]) for each in reading.claims)
+            for claim in reading.defined
+        )
     return [
         replace(answer, statements=related([_judged(each, verdicts) for each in answer.statements]))
         for answer in answers
     ]
+
+
+def asked_of(reading: Reading) -> tuple[str, ...]:
+    """All claims that may be asked for a reading."""
+    return (*reading.claims, *reading.also, *reading.defined)
+
+
+def undefined(verdict: Verdict) -> bool:
+    """Whether a claim is refuted only by having no value somewhere."""
+    return verdict.verdict == "refuted" and verdict.is_undefined
+
+
+def _where_defined(reading: Reading, verdicts: Mapping[str, Verdict]) -> list[Verdict]:
+    """The verdicts on the claims of a reading; on those without a value somewhere, the verdicts where they have one."""
+    found = [verdicts[claim] for claim in reading.claims]
+    if reading.defined and any(map(undefined, found)) and all(claim in verdicts for claim in reading.defined):
+        return [verdicts[claim] for claim in reading.defined]
+    return found
 
 
 def numbers(claim: str, budget: float) -> Verdict | None:
@@ -293,7 +317,7 @@ def _judged(statement: Statement, verdicts: Mapping[str, Verdict]) -> Statement:
     links = [
         _link(
             reading,
-            [verdicts[claim] for claim in reading.claims],
+            _where_defined(reading, verdicts),
             [verdicts[claim] for claim in reading.also if claim in verdicts],
         )
         for reading in asked

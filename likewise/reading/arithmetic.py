@@ -69,7 +69,9 @@ def closed(said: Said, scope: Scope, place: int, relation: str, left: Node, righ
             narrow, *wide = tolerances(relation, left, right, percent)
             texts.append(f"{one} == {other}{f' within {decimal(narrow)}' if narrow else ''}")
             bounds = _bounds(left, right, scope.exact) if relation != "approx" and wide else None
-            if bounds is not None:
+            if relation != "approx" and wide and _printed_whole(left, right, scope.rounded):
+                texts[-1] = f"{one} == {other}"
+            elif bounds is not None:
                 low, high, printed = bounds
                 texts.append(f"{_rounded(low, up=False)} <= {printed} <= {_rounded(high, up=True)}")
             else:
@@ -105,7 +107,7 @@ def _bare_share(side: Node) -> bool:
 
 def tolerances(relation: str, left: Node, right: Node, percent: bool) -> list[Fraction]:
     """Half a unit of the last printed digit; and the widest that a careful reader would let pass."""
-    unit = Fraction(0)
+    unit = whole = Fraction(0)
     for side in (left, right):
         plain = printed_number(side)
         if plain is not None:
@@ -113,8 +115,10 @@ def tolerances(relation: str, left: Node, right: Node, percent: bool) -> list[Fr
             scale = 100 if any(part.kind == "%" for part in side.walk()) and percent else 1
             if digits:
                 unit = max(unit, Fraction(1, 10 ** len(digits) * scale))
-            elif relation == "approx" or _is_fraction(left) or _is_fraction(right):
+            elif relation == "approx":
                 unit = max(unit, Fraction(1, scale))
+            elif _is_fraction(left) or _is_fraction(right):  # 10/3 = 3: about, or wrong
+                whole = max(whole, Fraction(1, scale))
     one, other = value(left), value(right)
     spread = _spread(left) + _spread(right)
     if relation == "approx":
@@ -122,10 +126,10 @@ def tolerances(relation: str, left: Node, right: Node, percent: bool) -> list[Fr
             max(abs(each) for each in (one, other) if each is not None) if one is not None or other is not None else 1
         )
         return [max(unit, Fraction(1, 10**6)) / 2, max(unit + spread, size * NEAR)]
-    if not unit and not spread:
+    if not unit and not spread and not whole:
         return [Fraction(0)]
     exact = one is not None and other is not None and one == other
-    return [Fraction(0)] if exact else [unit / 2, unit + spread]
+    return [Fraction(0)] if exact else [unit / 2, max(unit, whole) + spread]
 
 
 def printed_number(side: Node) -> Node | None:
@@ -177,6 +181,43 @@ def _bounds(left: Node, right: Node, exact: Collection[str]) -> tuple[Fraction, 
             low, high = min(found[0] - unit / 2, centre - cut), max(found[1] + unit / 2, centre + cut)
             return low, high, str(printed)
     return None
+
+
+def _printed_whole(left: Node, right: Node, rounded: Collection[str]) -> bool:
+    """`0.8 * 0.8 = 0.68`: the result is printed to its last digit, and is another one.
+
+    Not where a decimal was rounded before, here or in its own line (0.3 for 1/3), nor where the last digit of a sum is
+    off by what rounding its terms makes up.
+    """
+    for side, other in ((left, right), (right, left)):
+        plain, printed, centre = printed_number(other), value(other), value(side)
+        shown = [part for part in side.walk() if part.kind == "number" and "." in part.text]
+        if plain is None or printed is None or centre is None or not shown or len(shown) > 4:
+            continue
+        unit = Fraction(1, 10 ** len(plain.text.partition(".")[2]))
+        if (centre / (10 * unit)).denominator == 1:
+            return False  # more digits are printed than the computation has: it was done with others
+        if (centre / unit).denominator != 1 or any(part.kind in ("%", "mixed", "unit") for part in side.walk()):
+            return False
+        if abs(centre - printed) <= unit * len(shown) or any(part.text in rounded for part in shown):
+            return False
+        return not any(abs(each - printed) < unit for each in _meant(side, [part.text for part in shown]))
+    return False
+
+
+def _meant(side: Node, shown: list[str]) -> list[Fraction]:
+    """The values of a computation if its decimals are thirds, sixths, sevenths or ninths that were rounded."""
+    ways = []
+    for text in dict.fromkeys(shown):
+        half = Fraction(1, 2 * 10 ** len(text.partition(".")[2]))
+        near = [Fraction(round(Fraction(text) * each), each) for each in (3, 6, 7, 9)]
+        ways.append([(text, each) for each in {Fraction(text), *near} if abs(each - Fraction(text)) <= half])
+    found = []
+    for way in product(*ways):
+        put = {text: Node("/", (number(str(each.numerator)), number(str(each.denominator)))) for text, each in way}
+        moved = value(rewritten(side, lambda part, put=put: put.get(part.text) if part.kind == "number" else None))
+        found += [moved] if moved is not None else []
+    return found
 
 
 def interval(node: Node, exact: Collection[str]) -> tuple[Fraction, Fraction] | None:

@@ -17,6 +17,7 @@ ELEMENTARY |= {"relu": "relu", "ReLU": "relu", "sigmoid": "sigmoid", "softmax": 
 ELEMENTARY |= {"Tr": "tr", "vec": "vec", "max": "max", "min": "min"}
 CLOSED = {"sqrt", "log", "exp"}  # of a number they are numbers
 ORDERS = {"O": "O", "Theta": "Theta", "Omega": "Omega"}
+BOUND_E = "e ="  # among the functions where the text declares a name e: then e^2 is its square
 CLOSING = {"(": ")", "[": "]", "{": "}", "‖": "‖", "|": "|", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩"}
 
 
@@ -393,7 +394,7 @@ class Parser:
             raise Unread(f"{name} is not in the language of claims")
         if token.style == "cal" and not self.at("_"):
             name = f"cal_{name}"
-        if name == "e" and self.at("^"):
+        if name == "e" and self.at("^") and not (BOUND_E in self.called and self.numbered()):
             self.take()
             return Node("call", (Parser(self.script(), self.called).side(),), "exp")
         node = Node("name", text=name)
@@ -409,6 +410,12 @@ class Parser:
             if flat in self.called or base_of(flat) in self.called or name in HEADS or self.several():
                 return self.call(flat)
         return node
+
+    def numbered(self) -> bool:
+        """Whether an exponent of one digit follows."""
+        after = self.found[self.place + 1 : self.place + 2]
+        inner = after[0].inner[0] if after and after[0].kind == "group" else tuple(after)
+        return len(inner) == 1 and inner[0].kind == "number"
 
     def group_next(self, opening: str) -> bool:
         token = self.peek()

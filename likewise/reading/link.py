@@ -24,6 +24,7 @@ class Reading:
     notes: tuple[str, ...] = field(default=(), compare=False)
     trivial: bool = False  # a definition repeated
     plain: bool = False  # between fractions of bounded size: no worker process is needed
+    defined: tuple[str, ...] = ()  # the claims where no denominator is 0, asked if they are refuted by having no value
     either: bool = False  # one of the claims suffices: logarithms whose base is not said
 
 

@@ -6,7 +6,7 @@ cent) becomes several claims; they must agree.
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,11 +17,13 @@ from likewise.reading.arithmetic import (
     ends_open,
     printed_number,
     require_units,
-    short,
     tolerances,
 )
-from likewise.reading.expressions import ELEMENTARY, Node, rewritten, value
-from likewise.reading.identities import differ, expands
+from likewise.reading.chances import random_names
+from likewise.reading.declared import space
+from likewise.reading.earlier import put_back, restated
+from likewise.reading.expressions import ELEMENTARY, Node
+from likewise.reading.identities import alike, differ, expands, factors, skeleton, turned
 from likewise.reading.latex import Unread
 from likewise.reading.link import CONDITION, DEFINED, EQUATION, Reading, claim_text
 from likewise.reading.names import Draft
@@ -38,23 +40,23 @@ from likewise.reading.rows import (
     uses_rows,
 )
 from likewise.reading.scope import (
+    INDEPENDENT,
     Binding,
     Condition,
     Scope,
     flat_names,
     head_name,
     is_polynomial,
-    space,
     stands_for,
     whole_names,
 )
-from likewise.reading.statements import COMPARISONS, Said
-from likewise.reading.writing import Writer, all_names, decimals, free_index
+from likewise.reading.statements import COMPARISONS, SEVERAL, Said
+from likewise.reading.writing import Unfit, Writer, all_names, decimals, free_index
 
+OPAQUE = "a similarity as it is defined, beside a map that may be any"
 WORDED = re.compile(
     r"[\s,(]*(?:only )?(?:if|when|unless|provided|assuming|as long as|otherwise)\b(?P<clause>[^.;\n]*)", re.I
 )
-OTHERWISE = re.compile(r"\W*\b(?:or|either|when|if|case|other|another|alternatively|for)\b", re.I)
 
 
 def readings(said: Said, scope: Scope, earlier: Sequence[Said]) -> list[Reading]:
@@ -68,8 +70,10 @@ def readings(said: Said, scope: Scope, earlier: Sequence[Said]) -> list[Reading]
             found.append(Reading(place + 1, refusal=str(reason)))
         except RecursionError:
             found.append(Reading(place + 1, refusal="nested too deeply"))
-    more = [_put_back(said, scope, earlier), _obliged(said, scope, earlier)]
-    return [*found, *filter(None, more)]
+    again = restated(said, scope, earlier)
+    if again is not None and not found[0].claims:
+        found[0] = again
+    return [*found, *filter(None, [put_back(said, scope, earlier), _obliged(said, scope, earlier)])]
 
 
 def defines(said: Said, scope: Scope) -> str:
@@ -196,7 +200,13 @@ def _rowed(said: Said, scope: Scope, place: int, relation: str, left: Node, righ
         open_.append("a condition follows in words")
     if not fitting:
         return Reading(place + 1, tuple(misfits), bindings=conventions, open=tuple(open_), notes=("no layout fits",))
+    plain = {text: each for text, each in fitting.items() if "outer(" not in text}
+    if plain and len(plain) < len(fitting) and not stated:
+        fitting = plain  # a^T b is a dot product, unless the text says otherwise
     tables = [table for table, _ in fitting.values()]
+    known = any(table.opaque and table.similar for table in tables)
+    if known and not all(same for _, same in fitting.values()):
+        raise Unread(OPAQUE)
     bindings = {name: each for table in tables for name, each in table.bindings.items()}
     if any(table.opaque and scope.bindings.get(name.partition("_")[0]) for table in tables for name in table.given):
         open_.append("a map is defined, and was read as any map")
@@ -261,6 +271,12 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
     writer = Writer(scope, said)
     try:
         return _written(writer, said, scope, place, relation, left, right)
+    except Unfit as found:
+        declared = {name: each for name, each in writer.draft.bindings.items() if each.kind == "type"}
+        open_ = (*_by_role(said), *([said.hedged] if said.hedged else []))
+        return Reading(
+            place + 1, (found.claim,), bindings=tuple(declared.values()), open=open_, notes=("no such product",)
+        )
     except Unread as reason:
         names = {name for name in writer.draft.inferred if _argument(name, left, right)}
         for numbers, implied in ((names, True), (names, False)):
@@ -273,6 +289,59 @@ def _general(said: Said, scope: Scope, place: int, relation: str, left: Node, ri
             except Unread:
                 pass
         raise reason
+
+
+def _for_all(said: Said, scope: Scope, place: int, left: Node, right: Node) -> bool:
+    """Whether an equation between names that nothing binds is said of all their values."""
+    if EULER & (left.names | right.names):
+        return False
+    if expands(left, right) or factors(left, right) or alike(left, right) or turned(left, right):
+        return True
+    names = left.names - ELEMENTARY.keys()
+    long = place > 1 or said.continued or bool(place and REWRITES.search(said.formula.before[-60:]))
+    rewritten_ = long and left.kind != "name" and names == right.names - ELEMENTARY.keys()
+    rewritten_ = rewritten_ and skeleton(left) != skeleton(right)
+    called = any(part.kind == "call" and part.text not in ELEMENTARY for part in left.walk())
+    return bool(rewritten_ and names and not called and not any(tied(name, said, scope) for name in names))
+
+
+REWRITES = re.compile(r"\b(?:simplif|expand|factor|rewrit|combin|collect)", re.I)
+
+
+def tied(name: str, said: Said, scope: Scope) -> bool:
+    """Whether an earlier equation of the turn restricts a name: its value, or an equation that only names in it solve.
+
+    What says what another name stands for, `y = 2x` or `f(x) = ax`, restricts nothing.
+    """
+    for each in scope.said[: said.number]:
+        if each.formula.turn != said.formula.turn or each.formula.chapter not in (0, said.formula.chapter):
+            continue
+        if (
+            each.hedged == SEVERAL
+            or each.formula is said.formula
+            or name not in each.names
+            or "==" not in each.relations
+        ):
+            continue
+        first = each.nodes[0]
+        if not isinstance(first, Node) or first.kind in ("call", "grad", "E", "Var"):
+            continue
+        other = head_name(first)
+        if other and other != name and each.nodes[0] == first and other not in whole_names_of(each):
+            continue
+        if other == name and each.formula.section != said.formula.section and _valued(each):
+            continue  # a value of another section
+        return True
+    return False
+
+
+def whole_names_of(each: Said) -> set[str]:
+    """The names of all sides but the first."""
+    return {name for node in each.nodes[1:] if isinstance(node, Node) for name in whole_names(node)}
+
+
+def _valued(each: Said) -> bool:
+    return isinstance(each.nodes[-1], Node) and each.nodes[-1].closed
 
 
 def _argument(name: str, left: Node, right: Node) -> bool:
@@ -290,13 +359,16 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
         part.kind in ("E", "Var") for side in (left, right) for part in side.walk()
     )
     declared = [
-        (binding.turn == said.formula.turn, binding.dims[0])
+        (binding.turn == said.formula.turn, binding.number, binding.dims[0])
         for name in sorted(left.names | right.names)
         if (binding := scope.kind(name, "type", said)) is not None and len(binding.dims) == 1
     ]
-    writer.here, writer.usual = max(declared, default=(False, scope.default_size()))
+    here, latest, writer.usual = max(declared, default=(False, -1, scope.default_size()))
+    writer.turn = next((each.formula.turn for each in scope.said if each.number == latest), said.formula.turn)
+    writer.here = here or bool(declared)
     if writer.usual in left.names | right.names and scope.is_vector(writer.usual, said):
         writer.usual = next(size for size in ("D", "d", "n", "m") if size not in left.names | right.names)
+    writer.moments = random_names(scope, left, right)
     letters = free_index(left) | free_index(right)
     known = {part for part in letters if scope.bindings.get(part)}
     if len(letters) == 1 and not known:
@@ -313,9 +385,9 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
         if relation not in ("==", ":=", "approx"):
             raise Unread(CONDITION)
         if differ(left, right):
-            if not (relation == "==" and said.role == "assertion" and expands(left, right)):
+            if not (relation == "==" and said.role == "assertion" and _for_all(said, scope, place, left, right)):
                 raise Unread(EQUATION)
-            writer.draft.varied |= writer.draft.free
+            writer.draft.every |= writer.draft.free
     bare = (left.kind == "name" and right.closed) or (right.kind == "name" and left.closed)
     if bare and relation not in ("==", ":=", "approx") and not writer.draft.definitions:
         raise Unread(CONDITION)  # `c > 0` of a number that is only declared
@@ -336,7 +408,9 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
         pass
     draft = writer.draft
     firm, loose, left_out = _conditions(said, scope, writer, left, right)
-    reasons = [*_unbound(said, scope, draft, left, right), *left_out][:3]
+    signs = _signs(said, scope, draft)
+    firm += [each for texts in signs.values() for each in texts if each not in firm]
+    reasons = [*_unbound(said, scope, draft, left, right, signs), *left_out][:3]
     text = f"{one} {'==' if relation == ':=' else relation} {other}"
     assumptions = ["sigma > 0"] if draft.given.get("sigma") == "in R" else []
     assumptions += [
@@ -352,6 +426,7 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
         return Reading(
             place + 1, (claim_text(draft, text, assumptions),), trivial=True, bindings=tuple(draft.bindings.values())
         )
+    nonzero = [each for each in draft.nonzero if each not in assumptions]
     texts = tuple(f"{text} within {decimal(each)}" for each in near) or (text,)
     if not near and relation == "==" and not draft.free and not draft.given and not kind:
         unit = Fraction(0)
@@ -368,6 +443,7 @@ def _written(writer: Writer, said: Said, scope: Scope, place: int, relation: str
         tuple(claim_text(draft, each, assumptions) for each in texts),
         bindings=tuple(draft.bindings.values()),
         also=(claim_text(writer.draft, text, [*assumptions, *loose]),) if loose else (),
+        defined=tuple(claim_text(draft, each, [*assumptions, *nonzero]) for each in texts) if nonzero else (),
         open=tuple(reasons),
         notes=tuple(draft.notes),
     )
@@ -389,7 +465,7 @@ def _estimated(writer: Writer, left: Node, right: Node, one: str, other: str) ->
     raise Unread("an approximation that no law explains")
 
 
-def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) -> list[str]:
+def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node, signs: Collection[int] = ()) -> list[str]:
     """Why a refutation would not count."""
     functions = [
         binding for binding in draft.bindings.values() if binding.kind == "function" and binding.node is not None
@@ -398,12 +474,15 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
         name for binding in functions if binding.node is not None for name in binding.node.names
     } - ELEMENTARY.keys()
     vectors = any("R^" in kind or "I(" in kind for kind in draft.given.values())
+    spoken = whole_names(left) | whole_names(right) | left.names | right.names
     reasons = [
         f"nothing binds {name}"
         for name in sorted(draft.free)
         if not (vectors and name in bodies)
-        and not any(name in _law_names(binding) for binding in draft.bindings.values())
+        and not (name in spoken and any(name in _law_names(binding) for binding in draft.bindings.values()))
+        and name not in draft.every
         and not _any_number(name, said, scope, draft, left, right)
+        and not _constant(name, said, scope, functions, left, right)
     ]
     reasons += draft.unsure
     reasons += [
@@ -417,7 +496,7 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
         for name in sorted(draft.bindings)
         if (said.formula.turn, said.formula.section, name) in scope.solved and draft.given.get(name) == "in R"
     ]
-    near = {each.number for each in scope.about(draft.free, said)}
+    near = {each.number for each in scope.about(draft.free, said)} | set(signs)
     reasons += [  # a bandwidth that is set in another turn or section is still set
         f"the condition in line {each.line} was left out"
         for each in scope.visible(said)
@@ -445,12 +524,33 @@ def _unbound(said: Said, scope: Scope, draft: Draft, left: Node, right: Node) ->
         and binding.chapter not in (0, said.formula.chapter)
         and "_" not in binding.name  # K_Gauss and sim_softmax are said of one thing only
     ]
+    loose = [name for name in draft.given if name.startswith("mean_")]
+    around = " ".join((said.formula.earlier, said.formula.before, said.formula.after))
+    if len(loose) > 1 and not INDEPENDENT.search(around):
+        reasons.append("whether they are independent is not said")
+    unequal = set(said.relations) & {"<", "<=", ">", ">="} and not (left.closed or right.closed)
+    if unequal and not SAID_OF_ALL.search(said.formula.before):
+        reasons.append("an inequality that may only say which case is meant")
+    if vectors and LIMITED.search(said.formula.earlier[-120:] + said.formula.before):
+        reasons.append("a condition stands in words")
     if said.hedged:
         reasons.append(said.hedged)
     worded = WORDED.match(said.formula.after)
     if worded and not re.search(r"[$\\=<>]", worded["clause"]):
         reasons.append("a condition follows in words")
     return list(dict.fromkeys(reasons + _by_role(said)))
+
+
+SAID_OF_ALL = re.compile(
+    r"\b(?:always|all|any|every|never|at most|at least|bound\w*|hence|thus|so|therefore|then|inequality|holds?|have|"
+    r"get|implies|since|because|follows|means|gives?|yields?)\b",
+    re.I,
+)
+LIMITED = re.compile(
+    r"\b(?:unit[- ](?:vectors?|norms?|length|variance)|normali[sz]ed|ortho(?:gonal|normal)|symmetric|invertible"
+    r"|definite|uncorrelated|cent(?:er|re)d|zero[- ]mean)\b",
+    re.I,
+)
 
 
 def _by_role(said: Said) -> list[str]:
@@ -465,6 +565,7 @@ def _law_names(binding: Binding) -> set[str]:
     return binding.node.names if binding.kind == "law" and binding.node else set()
 
 
+EULER = {"e", "i"}  # numbers of their own, unless something binds them
 SOLVES = re.compile(
     r"\b(?:solv\w+|roots?|equations?|intersect\w*|unknown|stationary|critical|minimi\w+|maximi\w+)\b", re.I
 )
@@ -477,15 +578,37 @@ def _any_number(name: str, said: Said, scope: Scope, draft: Draft, left: Node, r
     """
     if (
         name not in draft.varied
+        or name in EULER
+        or Node("name", text=name) in (left, right)
         or left.closed
         or right.closed
         or (said.formula.turn, said.formula.section, name) in scope.solved
     ):
         return False
     set_ = any(
-        each.turn == said.formula.turn and each.kind in ("value", "removed") for each in scope.bindings.get(name, ())
+        each.turn == said.formula.turn and each.kind in ("value", "removed") and not each.spot
+        for each in scope.bindings.get(name, ())
     )
     return not set_ and not SOLVES.search(said.formula.earlier + said.formula.before)
+
+
+def _constant(name: str, said: Said, scope: Scope, functions: list[Binding], left: Node, right: Node) -> bool:
+    """Whether a name that nothing declares is a constant, of which what is said holds whatever it is.
+
+    It stands in a mean, a variance or a derivative, or in a function as it is defined, and nothing ties it.
+    """
+    parts = [part for side in (left, right) for part in side.walk()]
+    if name not in left.names | right.names | whole_names(left) | whole_names(right):
+        return False
+    moments = any(part.kind in ("E", "Var", "grad") or part.text.endswith("_prime") for part in parts)
+    inside = name in left.names | right.names and any(
+        each.node is not None and name in whole_names(each.node) for each in functions
+    )
+    if not (moments or inside) or Node("name", text=name) in (left, right):
+        return False
+    if name in EULER or left.closed or right.closed or (said.formula.turn, said.formula.section, name) in scope.solved:
+        return False
+    return not tied(name, said, scope) and not SOLVES.search(said.formula.earlier + said.formula.before)
 
 
 def _in_order(node: Node) -> list[str]:
@@ -521,7 +644,7 @@ def _conditions(
         renamed = condition.nodes and head_name(condition.nodes[0]) in fixed
         if later and renamed and condition.role == "definition":
             continue  # the name is used anew further on
-        if vectors and not _restricts(condition, own):
+        if not _restricts(condition, own) and (vectors or _names_anew(condition, own)):
             continue
         if condition.sides and all(map(is_polynomial, condition.sides)) and condition.names & own <= draft.sizes.keys():
             continue  # among the assumptions, or about other sizes
@@ -530,7 +653,9 @@ def _conditions(
         if not condition.reaches(said) and writer.draft is draft:
             writer.draft = copy.deepcopy(draft)  # what may be meant is not shown in the claim
         try:
+            varied = set(writer.draft.varied)
             texts = _assumed(condition, writer)
+            writer.draft.varied = varied
         except Unread:
             reasons.append(f"the condition in line {condition.line} was left out")
             continue
@@ -543,6 +668,34 @@ def _conditions(
         else:
             loose += texts
     return firm, loose, reasons
+
+
+def _signs(said: Said, scope: Scope, draft: Draft) -> dict[int, list[str]]:
+    """Bounds of one number that another section of the turn lets last, "let s > 0", as assumptions."""
+    found = {}
+    for each in scope.visible(said):
+        (name,) = each.names if len(each.names) == 1 else ("",)
+        if (
+            each.turn != said.formula.turn
+            or draft.given.get(name) != "in R"
+            or not set(each.relations) <= {"<", "<=", ">", ">="}
+        ):
+            continue
+        plain = all(node.closed or node == Node("name", text=name) for node in each.nodes) and each.nodes
+        if not plain or not each.lasting or each.number > said.number or each.withdrawn:
+            continue
+        writer = Writer(scope, said)
+        try:
+            texts = [writer.number(node) if node.closed else name for node in each.nodes]
+        except Unread:
+            continue
+        found[each.number] = [
+            f"{one} {sign} {other}" for one, sign, other in zip(texts, each.relations, texts[1:], strict=False)
+        ]
+        place = (each.number, each.line, each.section, each.turn)
+        text = "; ".join(found[each.number])
+        draft.bindings[f"condition {each.number}"] = Binding("condition", "condition", *place, text=text)
+    return found
 
 
 def _assumed(condition: Condition, writer: Writer) -> list[str]:
@@ -588,6 +741,13 @@ def _restricts(condition: Condition, names: set[str]) -> bool:
         return False  # it says what another name stands for
     called = {part.text for side in condition.sides for part in side.walk() if part.kind == "call"} - ELEMENTARY.keys()
     return not called or right.closed  # an identity of functions holds for every argument
+
+
+def _names_anew(condition: Condition, names: set[str]) -> bool:
+    """Whether a condition only says what a name stands for that the claim does not speak of, `p = f(x)`."""
+    first = condition.sides[0] if condition.sides else None
+    plain = first is not None and first.kind == "name" and condition.relation == "=="
+    return plain and first is not None and first.text not in names
 
 
 def _only(function: Binding, scope: Scope) -> bool:
@@ -636,60 +796,4 @@ def _obliged(said: Said, scope: Scope, earlier: Sequence[Said]) -> Reading | Non
         reasons = tuple(each for each in found.open if each not in _by_role(said))
         notes = (f"needed in line {before.formula.line}",)
         return replace(found, link=len(said.relations) + 1, open=reasons, notes=notes)
-    return None
-
-
-def _put_back(said: Said, scope: Scope, earlier: Sequence[Said]) -> Reading | None:
-    """`3x + 2 = 11, so x = 3`: the value put back into the equation just before."""
-    first, last = said.nodes[0], said.nodes[-1]
-    if said.role not in ("assertion",) or said.hedged or said.relations[0] != "==" or not isinstance(first, Node):
-        return None
-    if OTHERWISE.search(said.formula.before[-60:]) or OTHERWISE.match(said.formula.after[:12]):
-        return None
-    if first.kind != "name" or not isinstance(last, Node) or value(last) is None or decimals(last):
-        return None
-    name = first.text
-    if said.number and not all(relation == "==" for relation in said.relations):
-        return None
-    for before in reversed(earlier[-4:]):
-        if (before.formula.section, before.formula.turn) != (said.formula.section, said.formula.turn):
-            return None
-        if name not in before.names and not any(isinstance(node, Unread) for node in before.nodes):
-            continue
-        if (
-            before.relations != ("==",)
-            or before.role not in ("assertion", "condition", "definition")
-            or before.hedged
-            or before.modulus
-            or any(isinstance(node, Unread) for node in before.nodes)
-            or before.names != {name}
-        ):
-            return None
-        left, right = before.nodes
-        assert isinstance(left, Node)
-        assert isinstance(right, Node)
-        if left == first or right == first or decimals(left) or decimals(right):
-            return None
-        if any(
-            part.kind in ("unit", "%", "call", "index", "dots", "mixed")
-            for side in (left, right)
-            for part in side.walk()
-        ):
-            return None
-        try:
-            if scope.value(name, before) is not None or (
-                scope.bindings.get(name)
-                and len({each.node for each in scope.bindings[name] if each.section == said.formula.section}) > 1
-            ):
-                return None
-            writer = Writer(Scope(), said)
-            texts = [writer.number(side) for side in (left, right)]
-            shown = Writer(Scope(), said).number(last)
-        except Unread:
-            return None
-        safe = writer.safe(name)
-        claim = f"{safe} = {shown}\nassert: {texts[0]} == {texts[1]}"
-        note = f"put back into line {before.formula.line}"
-        put = [rewritten(side, lambda part: last if part == first else None) for side in (left, right)]
-        return Reading(len(said.relations) + 1, (claim,), notes=(note,), plain=all(map(short, put)))
     return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from likewise.reading.expressions import Node, number, rewritten, value
 from likewise.reading.latex import Unread
-from likewise.reading.scope import INDICES, Binding, Condition, Scope, flat_name
+from likewise.reading.scope import INDICES, SUMMED, Binding, Condition, Scope, flat_name
 from likewise.reading.statements import Said
 
 Type = tuple[str, ...]  # () a number; (col, n), (row, n), (mat, n, m)
@@ -63,8 +63,10 @@ class Draft:
     free: set[str] = field(default_factory=set)  # names that nothing binds
     inferred: set[str] = field(default_factory=set)  # vectors by the way they are used
     random: bool = False
+    nonzero: dict[str, None] = field(default_factory=dict)  # denominators as they are written
     divisors: set[str] = field(default_factory=set)  # names that something is divided by
     assumed: list[str] = field(default_factory=list)  # where a derivative is taken
+    every: set[str] = field(default_factory=set)  # names of an equation that is said of all their values
     varied: set[str] = field(
         default_factory=set
     )  # arguments of functions and names that something is differentiated by
@@ -84,10 +86,15 @@ class Names(ABC):
         self.expected = False  # whether random names are written with their law, or as any value
         self.scalar = 0  # inside how many functions of numbers: there w x is a dot product
         self.usual = scope.default_size()  # the size of a vector whose size is not said
-        self.here = False  # whether the turn itself says so
+        self.here = False  # whether a turn says so
+        self.turn = -1  # which one; sizes of others end with them
         self.summed = 0  # sums over random features so far, of which one stands for all
         self.values: dict[str, Node] = {}
         self.sizes: dict[str, str] = {}  # of index letters
+        self.indices: set[str] = set()  # of ranges, around what is written
+        self.ranges: set[str] = set()  # names that are sizes because a range ends with them
+        self.moments: set[str] = set()  # random names of which only the first two moments matter
+        self.variables: set[str] = set()  # names that something is differentiated by
         self.numbers: set[str] = set()  # names that are used as vectors elsewhere, and as numbers here
         self.base = ""  # of logarithms of numbers: e, 2 or 10
         self.bases = False  # whether there are such logarithms
@@ -120,12 +127,19 @@ class Names(ABC):
             return self.safe(name), self.local[name]
         if name == "pi" and not self.scope.bindings.get("pi"):
             return "pi", NUMBER
-        if (binding := self.scope.value(name, self.at)) is not None and binding.number != self.at.number:
+        binding = self.scope.value(name, self.at)
+        if binding is not None and binding.number != self.at.number and not self.passed(binding):
             return self.bound(binding)
-        if (kind := self.fixed(name, "definition")) is not None:
+        if name in self.ranges:
+            return self.safe(name, size=True), NUMBER
+        if name not in self.variables and (kind := self.fixed(name, "definition")) is not None:
             return self.safe(name), kind
         declared = self.scope.kind(name, "type", self.at)
         law = self.scope.kind(name, "law", self.at)
+        if declared is not None and declared.text.startswith(SUMMED):
+            if name not in self.variables and (kind := self.fixed(name)) is not None:
+                return self.safe(name), kind
+            self.draft.inferred.add(name)
         if law is not None and self.expected:
             return self.random(name, law, declared)
         if declared is not None:
@@ -144,11 +158,28 @@ class Names(ABC):
             self.draft.inferred.add(name)
             self.draft.given[self.safe(name)] = f"in R^{size}"
             return self.safe(name), ("col", size)
-        if (kind := self.fixed(name)) is not None:
+        if name not in self.variables and (kind := self.fixed(name)) is not None:
             return self.safe(name), kind
+        if name in self.moments:
+            return self.any_law(name)
         self.draft.free.add(name)
         self.draft.given[self.safe(name)] = "in R"
         return self.safe(name), NUMBER
+
+    def any_law(self, name: str) -> tuple[str, Type]:
+        """A random number of which only mean and variance matter: a normal one with any mean and variance."""
+        key = self.safe(name)
+        mean, spread = f"mean_{key}", f"std_{key}"
+        self.draft.given |= {mean: "in R", spread: "in R", key: f"~ N({mean}, {spread}^2)"}
+        self.draft.notes.append(f"{name} is random, with any mean and variance")
+        return key, NUMBER
+
+    def passed(self, binding: Binding) -> bool:
+        """Whether a value was that of another sentence, "at x = 0", and a function of its name is spoken of here."""
+        if binding.sentence in (-1, self.at.formula.sentence) or not isinstance(self.at.nodes[0], Node):
+            return False
+        first = self.at.nodes[0]
+        return first.kind in ("call", "grad") and Node("name", text=binding.name) in first.parts
 
     def any_value(self, name: str, law: Binding | None) -> tuple[str, Type]:
         """A random name outside an expectation: any value."""
@@ -180,7 +211,8 @@ class Names(ABC):
                 continue
             if condition.number == self.at.number or condition.withdrawn or (role and condition.role != role):
                 continue  # it does not rest on itself
-            if condition.implied and (not self.implied or condition.section != self.at.formula.section):
+            once = len(self.scope.heads.get(name, ())) == 1  # then it means one thing throughout
+            if condition.implied and (not self.implied or (condition.section != self.at.formula.section and not once)):
                 continue
             if condition.number > self.at.number and condition.sentence != self.at.formula.sentence:
                 continue  # what is defined further on is another thing
@@ -229,7 +261,8 @@ class Names(ABC):
         key = self.safe(name)
         self.draft.definitions.setdefault(key, f"{key} = sqrt({text})" if way == "^" else f"{key} = {text}")
         place = (condition.number, condition.line, condition.section, condition.turn, condition.chapter)
-        stated = condition.role == "definition" or bool(self.scope.vectors)
+        own = condition.sentence == self.at.formula.sentence and not condition.sides[1].closed
+        stated = condition.role == "definition" or bool(self.scope.vectors) or own
         self.draft.bindings[name] = Binding(name, "value", *place, text=condition.role, stated=stated)
         return kind
 
@@ -249,7 +282,7 @@ class Names(ABC):
 
     def declared(self, name: str, binding: Binding) -> tuple[str, Type]:
         """A name with a type."""
-        if self.here and len(binding.dims) == 1 and binding.turn != self.at.formula.turn:
+        if self.here and len(binding.dims) == 1 and binding.turn not in (self.at.formula.turn, self.turn):
             binding = replace(binding, dims=(self.usual,))  # a size of another turn ends with it
         self.draft.bindings[name] = binding
         for size in binding.dims:
@@ -259,7 +292,7 @@ class Names(ABC):
         if not binding.dims:
             open_ = binding.text.startswith("in (")
             text = f"in [{binding.text[4:-1]}]" if open_ else binding.text
-            self.draft.given[key] = text if text.startswith("in [") else "in R"
+            self.draft.given[key] = text if text.startswith(("in [", "in {")) else "in R"
             if open_:
                 low, high = binding.text[4:-1].split(", ")
                 self.draft.assumed += [

@@ -148,6 +148,7 @@ class Table:
     local: dict[str, Value] = field(default_factory=dict)
     loose: bool = False  # inside the definition of a number, where a^T b and a b^T are both the product of two vectors
     opaque: bool = False  # whether a map or similarity stands for any
+    similar: bool = False  # whether a similarity stands for what it was defined to be, without a map
     depth: int = 0
 
     def value(self, node: Node) -> Value:
@@ -315,6 +316,8 @@ class Table:
         if self.depth > 4:
             raise Unread("a definition of itself")
         self.bindings[name] = binding
+        called = {part.text for part in binding.node.walk() if part.kind == "call"}
+        self.similar |= not called - ELEMENTARY.keys()
         before = self.local, self.loose
         self.local, self.loose = dict(zip(binding.parameters, arguments, strict=True)), True
         self.depth += 1

@@ -12,10 +12,11 @@ from fractions import Fraction
 from itertools import pairwise
 
 from likewise.reading.corrections import Correction
-from likewise.reading.expressions import ELEMENTARY, Node, Parser, base_of, features, value
+from likewise.reading.declared import interval_of, names_of, other_law, space, split_commas
+from likewise.reading.expressions import BOUND_E, ELEMENTARY, Node, Parser, base_of, features, value
 from likewise.reading.latex import Token, Unread
 from likewise.reading.segments import Turn
-from likewise.reading.statements import Said, head_of
+from likewise.reading.statements import AT, SEVERAL, Said, head_of
 
 FORMULA = re.compile(r"\$[^$]*\$|\\\(.*?\\\)", re.DOTALL)
 SETS = re.compile(r"\b(?:let|define|denote|put)\b\W*(?:[\w-]+\W+){0,4}$", re.I)
@@ -43,6 +44,8 @@ class Binding:
     law: tuple[Node, Node] | None = None  # mean, covariance
     text: str = ""
     stated: bool = True  # whether the text sets it; a value that was worked out may belong to another case
+    sentence: int = -1  # of a value that a condition gives, "for x = 0"
+    spot: bool = False  # "at x = 0": for this sentence only
 
     def __str__(self) -> str:
         return f"{self.name.removeprefix('=')}: {self.text or self.kind}, line {self.line}"
@@ -131,6 +134,8 @@ class Scope:
     rows: set[str] = field(default_factory=set)  # names that such a list numbers: w of w_1, ..., w_R
     conventions: tuple[Convention, ...] = ()  # what the prose says about rows and columns
     exact: set[str] = field(default_factory=set)  # decimals that the text introduces, `p = 0.2`
+    rounded: set[str] = field(default_factory=set)  # decimals that the text got by rounding, `1/3 = 0.33`
+    said: tuple[Said, ...] = ()  # all statements
     heads: dict[str, list[Said]] = field(default_factory=dict)  # statements that say what a name is
     lines: tuple[str, ...] = ()  # of the text
     turns: tuple[Turn, ...] = ()
@@ -151,6 +156,7 @@ class Scope:
             if each.kind in ("value", "removed")
             and each.number < at.number
             and (each.section, each.turn) == (at.formula.section, at.formula.turn)
+            and not (each.spot and each.sentence != at.formula.sentence)
         ]
         if not live:
             return None
@@ -212,6 +218,8 @@ def heads(said: Sequence[Said]) -> set[str]:
     """
     found, set_ = set(), set()
     for each in said:
+        if each.relations[:1] in (("in",), ("sim",)) and any(token.text == "e" for token in each.sides[0]):
+            found.add(BOUND_E)
         if each.relations[:1] in (("==",), (":=",), ("approx",)) and (head := head_of(each.sides[0])):
             name, parameters = head
             if (
@@ -245,7 +253,10 @@ def scope_of(
                 _uses(node, scope, (each.formula.turn, each.formula.chapter))
     if not scope.vectors:  # then a square root is no sign of a size
         scope.sizes.clear()
+    scope.said = tuple(said)
+    _entries(said, scope)
     for each in said:
+        _rounds(each, scope)
         _bind(each, scope)
         _fact(each, scope)
         _stands_for(each, scope)
@@ -272,6 +283,8 @@ def _fact(each: Said, scope: Scope) -> None:
     """Keep what a statement says about sizes."""
     if each.role in ("hypothesis", "question", "requirement") or each.hedged or each.modulus or len(each.nodes) < 2:
         return
+    if EXAMPLE.search(each.formula.before[-80:]):
+        return
     if not all(isinstance(node, Node) for node in each.nodes):
         return
     first, relation = each.nodes[0], each.relations[0]
@@ -293,6 +306,9 @@ def _fact(each: Said, scope: Scope) -> None:
     scope.facts.append(Fact(first, "<=" if order else signs.get(relation, relation), last, *place))
 
 
+EXAMPLE = re.compile(
+    r"\b(?:e\.g\.|for example|say|for instance|if (?:we|one|you) (?:assume|take|choose|set))[^.$]*\$?$", re.I
+)
 FACTS = ("==", "approx", "sim", "gg", "ll", "<=", ">=", ":=")
 SIMPLE = ("name", "index")
 
@@ -356,9 +372,9 @@ def _bind(each: Said, scope: Scope) -> None:
         return
     relation = each.relations[0]
     if relation == "in":
-        names = _names(each.sides[0])
+        names = names_of(each.sides[0])
         dims = space(each.sides[1])
-        if names and (interval := _interval(each.sides[1])):
+        if names and (interval := interval_of(each.sides[1])):
             for name in names:
                 scope.add(Binding(name, "type", *place, text=interval))
         for name in names or ():
@@ -371,7 +387,7 @@ def _bind(each: Said, scope: Scope) -> None:
                         scope.sizes[size] += 5
         return
     if relation == "sim":
-        names = _names(each.sides[0])
+        names = names_of(each.sides[0])
         if names and any(token.text == "(" for token in each.sides[1]):
             independent = INDEPENDENT.search(each.formula.before[-80:] + " " + each.formula.after[:60])
             _bind_law(names, each.sides[1], place, scope, "independent entries" if independent else "law")
@@ -416,12 +432,19 @@ def _bind(each: Said, scope: Scope) -> None:
             return
         if name:
             last = each.nodes[-1]
+            if each.hedged == SEVERAL:
+                return
             if each.role in ("hypothesis", "requirement") or each.hedged or each.modulus:
                 scope.add(Binding(name, "removed", *place))
                 return
             if isinstance(last, Node) and _is_value(last):
                 literal = last.kind in ("vector", "matrix", "transpose")
-                scope.add(Binding(name, "value", *place, node=last, text="value", stated=literal or _sets(each)))
+                passing = each.formula.sentence if each.role == "condition" and not _sets(each) else -1
+                stated = literal or _sets(each)
+                spot = passing >= 0 and bool(AT.search(each.formula.before[-8:]))
+                scope.add(
+                    Binding(name, "value", *place, node=last, text="value", stated=stated, sentence=passing, spot=spot)
+                )
                 return
             if any(isinstance(node, Unread) for node in each.nodes):
                 scope.add(Binding(name, "removed", *place))
@@ -460,6 +483,8 @@ def stands_for(node: Node) -> str:
 
 def _unknowns(each: Said, scope: Scope) -> None:
     """Keep the name of an equation in one unknown, `f(x) = 0` or `x^2 = 9`: the name is not any number there."""
+    if each.role in ("condition", "definition") and isinstance(each.nodes[0], Node) and each.nodes[0].kind == "name":
+        return  # "at x = 0": a place, not a solution
     for one, other in pairwise(each.nodes):
         if isinstance(one, Node) and isinstance(other, Node) and one.closed != other.closed:
             parts = [*one.walk(), *other.walk()]
@@ -467,6 +492,70 @@ def _unknowns(each: Said, scope: Scope) -> None:
             called = any(part.kind in ("call", "norm", "grad", "transpose", "E", "Var") for part in parts)
             if len(names) == 1 and (not called or value(one) == 0 or value(other) == 0):
                 scope.solved.add((each.formula.turn, each.formula.section, names.pop()))
+
+
+def _entries(said: Sequence[Said], scope: Scope) -> None:
+    r"""`\sum_{i=1}^B x_i`: what is summed up to B by its index is a vector of B entries, if it is never a number."""
+    found: dict[tuple[str, int, int], dict[str, Said]] = {}
+    bare: set[tuple[str, int, int]] = set()  # as numbers, before or in the same section
+    for each in said:
+        place = (each.formula.turn, each.formula.chapter)
+        for node in each.nodes:
+            for part in node.walk() if isinstance(node, Node) else ():
+                if part.kind in ("sum", "prod") and part.parts[2].kind == "name" and value(part.parts[1]) == 1:
+                    for name in _indexed(part.parts[3], part.parts[0]):
+                        if (name, *place) not in bare:
+                            found.setdefault((name, *place), {}).setdefault(part.parts[2].text, each)
+            for name in _bare_names(node) if isinstance(node, Node) else ():
+                if (name, *place) not in found or next(iter(found[name, *place].values())).formula.section == (
+                    each.formula.section
+                ):
+                    bare.add((name, *place))
+    declared = {name for name, listed in scope.bindings.items() if any(one.kind == "type" for one in listed)}
+    for each in said:
+        if each.relations and each.relations[0] == "in":
+            declared |= set(names_of(each.sides[0]) or ())
+    for key, sizes in found.items():
+        name = key[0]
+        ((size, first), *more) = sizes.items()
+        alone = key in bare or name in declared or name in scope.called
+        if more or alone or not name.islower() or size == name:
+            continue
+        place = (first.number, first.formula.line, first.formula.section, first.formula.turn, first.formula.chapter)
+        scope.add(Binding(name, "type", *place, dims=(size,), text=f"{SUMMED} {size}"))
+        scope.sizes[size] += 1
+
+
+SUMMED = "summed up to"  # a type that nothing but a sum says
+
+
+def _indexed(body: Node, index: Node) -> set[str]:
+    """Names that stand in a sum with its index alone."""
+    return {
+        part.text
+        for part in body.walk()
+        if part.kind == "index" and part.parts[1:] == (index,) and part.parts[0].kind == "name"
+    }
+
+
+def _bare_names(node: Node) -> set[str]:
+    """Names that stand without an index."""
+    if node.kind == "index":
+        return set().union(*map(_bare_names, node.parts[1:]))
+    found = {node.text} if node.kind == "name" else set()
+    return found.union(*map(_bare_names, node.parts)) if node.parts else found
+
+
+def _rounds(each: Said, scope: Scope) -> None:
+    """Keep decimals that stand for what was computed."""
+    for relation, (one, other) in zip(each.relations, pairwise(each.nodes), strict=True):
+        if not isinstance(one, Node) or not isinstance(other, Node) or relation not in ("==", "approx"):
+            continue
+        for side, computed in ((one, other), (other, one)):
+            if side.kind != "number" or "." not in side.text or computed.kind in ("name", "index"):
+                continue
+            if relation == "approx" or value(computed) != value(side):
+                scope.rounded.add(side.text)
 
 
 def _own_entries(name: str, node: Node) -> str:
@@ -524,7 +613,10 @@ def _first_heads(said: Sequence[Said], scope: Scope) -> None:
             scope.exact.add(each.nodes[1].text)
         if name:
             scope.heads.setdefault(name, []).append(each)
-    if not scope.vectors and not any(each.dims for listed in scope.bindings.values() for each in listed):
+    kinds = {part.kind for each in said for node in each.nodes if isinstance(node, Node) for part in node.walk()}
+    if not (scope.vectors or kinds & {"grad", "E", "Var"}) and not any(
+        each.dims for listed in scope.bindings.values() for each in listed
+    ):
         return
     seen: dict[tuple[int, int], set[str]] = {}
     known = {condition.number for condition in scope.conditions}
@@ -613,80 +705,9 @@ def _is_value(node: Node) -> bool:
     return node.closed and not any(part.kind in ("dots", "mixed") for part in node.walk())
 
 
-def _names(side: Sequence[Token]) -> list[str] | None:
-    """q, k or w_i before a declaring relation."""
-    found: list[str] = []
-    try:
-        for part in _split_commas(side):
-            if [token.kind for token in part] == ["dots"]:  # x_1, ..., x_n
-                continue
-            node = Parser(part).side()
-            if node.kind == "index":
-                node = node.parts[0]
-            if node.kind != "name":
-                return None
-            found.append(node.text)
-    except Unread:
-        return None
-    return found
-
-
-def _split_commas(side: Sequence[Token]) -> list[list[Token]]:
-    parts: list[list[Token]] = [[]]
-    for token in side:
-        if token.kind == "sign" and token.text == ",":
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return [part for part in parts if part]
-
-
 def _last_names(before: str) -> list[str]:
     found = re.findall(r"\$\s*\\?(?:mathbf\{)?([A-Za-z]+)\}?(?:_\{?[a-z]\}?)?\s*\$|\b([a-z])_[a-z]\b", before)
     return [next(filter(None, found[-1]))] if found else []
-
-
-def space(side: Sequence[Token]) -> tuple[str, ...] | None:
-    r"""The sizes of `\mathbb{R}^{N \times D}`; () for the numbers."""
-    side = [token for token in side if not (token.kind == "sign" and token.text in (".", ","))]
-    if not side or side[0].text != "R":
-        return None
-    if len(side) == 1 or (side[2:3] and side[2].text == "+"):
-        return ()
-    if side[1].text != "^" or len(side) != 3:
-        return None
-    inner = list(side[2].inner[0]) if side[2].kind == "group" else [side[2]]
-    if [token.text for token in inner] == ["+"]:
-        return ()
-    dims = []
-    part: list[Token] = []
-    for token in [*inner, Token("sign", "×")]:
-        if token.kind == "sign" and token.text == "×":
-            try:
-                node = Parser(part).side()
-            except Unread:
-                return None
-            if node.kind not in ("name", "number"):
-                return None
-            dims.append(node.text)
-            part = []
-        else:
-            part.append(token)
-    return tuple(dims)
-
-
-def _interval(side: Sequence[Token]) -> str:
-    """`in [0, 1]` or `in (0, 1)` for an interval between two numbers."""
-    if len(side) == 1 and side[0].kind == "group" and side[0].text == "[":
-        side = [Token("sign", "["), *side[0].inner[0], Token("sign", "]")]
-    ends = "".join(token.text for token in (side[0], side[-1])) if len(side) > 2 else ""
-    if ends not in ("[]", "()"):
-        return ""
-    try:
-        bounds = [value(Parser(part).side()) for part in _split_commas(side[1:-1])]
-    except Unread:
-        return ""
-    return f"in {ends[0]}{bounds[0]}, {bounds[1]}{ends[1]}" if len(bounds) == 2 and None not in bounds else ""
 
 
 def _bind_law(
@@ -694,7 +715,7 @@ def _bind_law(
 ) -> None:
     side = list(side)
     law = None
-    if (other := _other_law(side)) is not None:
+    if (other := other_law(side)) is not None:
         for name in names:
             scope.add(Binding(name, "law", *place, node=other, text=text))
         return
@@ -711,7 +732,7 @@ def _bind_law(
                     rest = side[place_ + 1 :]
                     break
             inside.append(token)
-        parts = _split_commas(inside)
+        parts = split_commas(inside)
         rest = [token for token in rest if token.kind != "word"]
         if rest and rest[0].text == "I" and len(parts) == 2:  # N(0, s) I_D, with the identity outside
             parts[1], rest = [Token("sign", "("), *parts[1], Token("sign", ")"), *rest], []
@@ -728,24 +749,6 @@ def _bind_law(
             scope.add(Binding(name, "no law", *place))
         else:
             scope.add(Binding(name, "law", *place, law=law, text=text))
-
-
-LAWS = {"U": "U", "Uniform": "U", "Unif": "U", "Bernoulli": "Bernoulli", "Bern": "Bernoulli", "Exp": "Exp"}
-
-
-def _other_law(side: Sequence[Token]) -> Node | None:
-    """`U(-a, a)`, `Bernoulli(p)` or `Exp(r)` as a call, if a side is one."""
-    if len(side) < 4 or side[0].text.strip() not in LAWS or side[1].text not in ("(", "["):
-        return None
-    name = LAWS[side[0].text.strip()]
-    inside = list(side[1].inner[0]) if side[1].kind == "group" else list(side[2:-1])
-    if side[1].kind != "group" and side[-1].text not in (")", "]"):
-        return None
-    try:
-        parts = tuple(Parser(part).side() for part in _split_commas(inside))
-    except Unread:
-        return None
-    return Node("call", parts, name) if len(parts) == (2 if name == "U" else 1) else None
 
 
 def small_whole(node: Node, most: int = 60) -> int | None:

@@ -189,6 +189,10 @@ def _chapters(text: str, turns: tuple[Turn, ...], fenced: list[tuple[int, int]],
             if list(inside.values()).count(level) > 1 or PROBLEM.search(lines[line - 1])
         ]
         begins = {line for line, level in inside.items() if often and level <= min(often)}
+        heads = sorted(inside)
+        alone = heads and list(inside.values()).count(inside[heads[0]]) == 1
+        if alone and not PROBLEM.search(lines[heads[0] - 1]):
+            begins.discard(heads[0])  # a title
         current = 0
         for line in range(turn.first, min(turn.last, len(starts)) + 1):
             if line in begins:

@@ -41,6 +41,13 @@ RESULT = re.compile(
     r"\bwith (?:the |a )?(?:\w+ )?(?:derivative|gradient|mean|variance|expectation|norm|jacobian|hessian|result)s? *$",
     re.I,
 )
+APPOSED = re.compile(r"\b(?:for|when|if|with|under) (?:[\w-]+ ){0,4}[\w-]+[,(]\s*$", re.I)  # "for unit vectors, .."
+CASE = re.compile(r"\s*(?:for|if|when|means|denotes|stands)\b", re.I)  # "(y = 1 for the same class)"
+SEVERAL = "one of several cases"
+AT = re.compile(r"\bat\W*$", re.I)  # "at x = 0 we have ..": a place
+PLACE = re.compile(
+    r"\s*\\?[A-Za-z]+(?:_\w|_\{\w+\})?\s*=\s*-?(?:[\d./]+|\\[td]?frac\{?\d+\}?\{?\d+\}?|\\pi)\s*[.,]?\s*"
+)
 LOOSE = ("for", "with", "under", "when", "using", "because")
 STATES = re.compile(r"\b(?:is|are|equals?|becomes?|gives?|yields?|has|have)\W*$", re.I)  # "for class 1 it is ..."
 CONCLUDES = re.compile(r"[$)]\W*\b(?:we|one|it|this|then|the|gives?|yields?|has|have|is|are|equals?)\b[^$]*$", re.I)
@@ -50,6 +57,7 @@ WANTED = re.compile(
 REMARK = re.compile(r"\([^()$\\]{0,120}\)(?=[:\s]*$)")  # a remark that ends before the formula
 LIMITS = re.compile(r"\b(?:if|when|unless|assum|provided|since|because|only|for|where|with|mod)\w*", re.I)
 REMAINDER = re.compile(r"\s*[,(]?\s*(?:with\b|and\b)?\s*(?:a\s+)?(?:remainder|R\s?\d|rem\b|mod\b|\(mod)", re.I)
+GOES_ON = re.compile(r"[ \t]*\$(?![\s$])(?!\s*=)")  # `$d = 2$ $D_r$`: one formula in two
 SCALE = re.compile(
     r"\s*(?:million|billion|thousand|hundred|dozen|k\b|M\b|trillion|pairs?\b|%|percent|(?:hours?|hrs?|h|minutes?|min|days?|weeks?|years?|months?|feet|foot|ft|yards?|pounds?|lbs?|dollars?|"
     r"quarters?|dimes?|degrees?) (?:and )?\d)",
@@ -98,6 +106,10 @@ def statements(found: Sequence[Formula]) -> tuple[list[Said], dict[int, str]]:
             last = None
             continue
         hedged = next((piece[0].text for _, piece, _ in pieces if piece[0].kind == "hedge"), "")
+        if not formula.displayed and not formula.plain and GOES_ON.match(formula.after):
+            hedged = hedged or "it goes on in the next formula"
+        if formula.before.rstrip().endswith("(") and PLACE.fullmatch(formula.source) and CASE.match(formula.after):
+            hedged = hedged or SEVERAL
         given = False
         for led, piece, modulus in pieces:
             if piece[0].kind == "conditions":
@@ -161,6 +173,10 @@ def parsed(said: Said, called: Collection[str]) -> Said:
             nodes.append(reason)
         except RecursionError:
             nodes.append(Unread("nested too deeply"))
+    first = nodes[0] if nodes else None
+    named = not isinstance(first, Node) or first.kind in ("name", "index", "call", "^", "grad", "E", "Var")
+    if said.role == "definition" and not named:  # "let u be a vector with |u| = 1"
+        return replace(said, nodes=tuple(nodes), role="condition")
     return replace(said, nodes=tuple(nodes))
 
 
@@ -192,13 +208,17 @@ def role_of(formula: Formula, relations: Sequence[str]) -> Role:
     if set(relations) <= {"in", "sim"}:
         return "declaration"
     if re.match(r"\s*[)\"]?\s*\?", after) or re.search(
-        r"\b(whether|is it true|does|verify that|check that|prove that|show that)\b[^.]{0,40}$", before, re.I
+        r"\b(whether|is it true|does(?=\s*$)|verify that|check that|prove that|show that)\b[^.]{0,40}$", before, re.I
     ):
         return "question"
     if TRIED.search(before) or DOUBT.match(after) or DENIED.match(after):
         return "hypothesis"
     if WANTED.search(before[-80:]):
         return "requirement"
+    if AT.search(before[-8:]) and PLACE.fullmatch(formula.source):
+        return "condition"
+    if APPOSED.search(before[-80:]) and re.match(r"\s*[,)]", after):
+        return "condition"
     given = GIVEN.search(before[-60:])
     if given and (RESULT.search(before) or (given[1].lower() in LOOSE and STATES.search(given["rest"]))):
         given = None

@@ -4,14 +4,26 @@ Types are numbers, columns, rows and matrices with sizes. A row times a column i
 outer product; what does not fit is refused, never mended.
 """
 
+import copy
 from collections.abc import Iterable
 from fractions import Fraction
 
 from likewise.reading.expressions import Node, base_of, features, number, rewritten
 from likewise.reading.latex import Unread
 from likewise.reading.names import FUNCTIONS, GREATEST_FACTORIAL, NETWORKS, NUMBER, Names, Type
-from likewise.reading.scope import INDICES, Binding, Scope, small_whole
+from likewise.reading.scope import INDICES, Binding, Scope, is_polynomial, small_whole
 from likewise.reading.statements import Said
+
+
+class Unfit(Unread):
+    """A product of two matrices whose declared axes do not meet; `claim` says that it has a shape."""
+
+    def __init__(self, left: Type, right: Type) -> None:
+        super().__init__("a product whose shapes do not fit")
+        self.claim = (
+            f"given: left in R^({left[1]}, {left[2]}); right in R^({right[1]}, {right[2]})\n"
+            f"assert: left @ right has shape [{left[1]}, {right[2]}]"
+        )
 
 
 class Writer(Names):
@@ -67,6 +79,8 @@ class Writer(Names):
             raise Unread("a division by a vector")
         if not self.local:
             self.draft.divisors |= {self.safe(name) for name in _factors(node.parts[1])}
+        if not node.parts[1].closed and not self.running and not self.local.keys() & node.parts[1].names:
+            self.draft.nonzero[f"{below} != 0"] = None
         return f"({above}/{self.wrap(below)})", kind
 
     def _power(self, node: Node) -> tuple[str, Type]:
@@ -197,6 +211,9 @@ class Writer(Names):
             raise Unread("a matrix of features")
         if one[0] == "col" and other[0] == "row":
             return f"outer({left}, {right})", ("mat", one[1], other[1])
+        sized = [axis.isidentifier() for axis in (*one[1:], *other[1:])]
+        if one[0] == other[0] == "mat" and one[2] != other[1] and all(sized) and sign == "":
+            raise Unfit(one, other)
         if one[0] == "mat" and other[0] in ("col", "mat") and sign != "·":
             return f"({left} @ {right})", ("col", one[1]) if other[0] == "col" else ("mat", one[1], other[2])
         if one[0] == "row" and other[0] == "mat" and sign != "·":
@@ -285,6 +302,7 @@ class Writer(Names):
         if function.kind == "name" and variable.kind == "name" and self.scope.kind(function.text, "function", self.at):
             function = Node("call", (variable,), function.text)
         name = variable.parts[0] if variable.kind == "index" else variable
+        self.variables.add(name.text)
         if name.kind != "name" or (
             variable.kind == "index" and [part.text for part in variable.parts[1:]] != [self.running]
         ):
@@ -411,8 +429,15 @@ class Writer(Names):
     def _index(self, node: Node) -> tuple[str, Type]:
         base, *indices = node.parts
         flat = f"{base.text}_{indices[0].text}" if len(indices) == 1 and indices[0].kind in ("name", "number") else ""
+        if flat in self.moments:
+            return self.any_law(flat)
         if flat and (self.scope.value(flat, self.at) is not None):
             return self._name(Node("name", text=flat))
+        if self.indices & {part.text for each in indices for part in each.walk()}:
+            text, kind = self._name(base)
+            if len(kind) != len(indices) + 1 or kind[:1] not in (("col",), ("mat",)):
+                raise Unread("index notation of what is not a vector")
+            return f"{text}[{', '.join(map(self.number, indices))}]", NUMBER
         if len(indices) != 1:
             raise Unread("an entry of a matrix")
         only = indices[0]
@@ -447,7 +472,56 @@ class Writer(Names):
         raise Unread("index notation of what is not a vector")
 
     def _sum(self, node: Node) -> tuple[str, Type]:
-        """A sum, product, maximum or minimum over an index."""
+        """A sum, product, maximum or minimum over an index: of the entries of vectors, else term by term."""
+        draft = copy.deepcopy(self.draft)
+        before = self.running, dict(self.local), self.summed
+        try:
+            return self.entries(node)
+        except Unread as reason:
+            self.draft, (self.running, self.local, self.summed) = draft, before
+            try:
+                return self.ranged(node)
+            except Unread:
+                self.draft, (self.running, self.local, self.summed) = draft, before
+                raise reason from None
+
+    def ranged(self, node: Node) -> tuple[str, Type]:
+        r"""`\sum_{i=1}^N i^2` as `sum(i in 1..N, i^2)`: the index is a number, `x_i` an entry."""
+        index, first, last, body = node.parts
+        name = index.text
+        taken = {*self.draft.given, *self.draft.sizes, *self.draft.definitions, *self.local}
+        if self.running or name in taken or not name.isidentifier() or name != self.safe(name):
+            raise Unread("a sum over one of two indices")
+        if last.kind == "all":
+            raise Unread("a sum over other entries than a vector has")
+        low, high = self.number(first), self.bound_of(last)
+        before = self.local
+        self.local = {**self.local, name: NUMBER}
+        self.indices.add(name)
+        try:
+            text = self.number(body)
+        finally:
+            self.local = before
+            self.indices.discard(name)
+        if name in self.draft.free or name in self.draft.given:
+            raise Unread("an index that is a name elsewhere")
+        return f"{node.kind.partition(' ')[0]}({name} in {low}..{high}, {text})", NUMBER
+
+    def bound_of(self, last: Node) -> str:
+        """The end of a range: a name that nothing binds is a size there."""
+        names = {part.text for part in last.walk() if part.kind == "name"} - self.local.keys()
+        if not is_polynomial(last):
+            raise Unread("a sum over an index")
+        for name in names:
+            if self.scope.value(name, self.at) is None and self.scope.kind(name, "type", self.at) is None:
+                if self.scope.is_vector(name, self.at) or self.safe(name, size=True) in self.draft.given:
+                    raise Unread("a bound that is used as another number")
+                self.draft.sizes[self.safe(name, size=True)] = None
+                self.ranges.add(name)
+        return self.wrap(self.number(last))
+
+    def entries(self, node: Node) -> tuple[str, Type]:
+        """A sum over the entries of vectors."""
         index, first, last, body = node.parts
         low, high = small_whole(first), small_whole(last)
         if low is not None and high is not None:
