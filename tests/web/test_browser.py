@@ -72,7 +72,7 @@ def test_everything_is_done_on_the_page(size: str, browser, tmp_path: Path) -> N
         page.click("#identify button")
         expect(page.locator("#answers > li")).to_have_count(2)
         expect(page.locator("#answers")).to_contain_text("person 3")
-        expect(page.locator("#answers")).to_contain_text("false accept about 1 in")
+        expect(page.locator("#answers")).to_contain_text("false accept at most about 1 in")
         expect(page.locator("#identify .status")).to_contain_text("bad.png: no picture in a known format")
         errors[:] = [each for each in errors if "415" not in each]  # the browser notes the refusal
 
