@@ -56,7 +56,7 @@ docs: $(READY)
 		--disable-pip-version-check --no-build-isolation --constraint constraints.txt --editable '.[docs]'
 	@$(BIN)/python tools/site.py gather
 	@$(BIN)/zensical build --strict --config-file zensical.toml
-	@$(BIN)/python tools/site.py check
+	@$(BIN)/python tools/site.py finish
 
 # What executes them is installed when it is first asked for.
 notebooks: $(READY) $(KERNEL)

@@ -1,4 +1,4 @@
-"""Gather the pages of the documentation site, and check the links of what was built; `make docs` runs both.
+"""Gather the pages of the documentation site; finish what was built and check its links. `make docs` runs both.
 
 Pages come from docs/, the list of changes from CHANGELOG.md, and the reference of a module from its `__all__`. A link
 that leaves docs/ is followed: the file is copied beside the pages.
@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).parent.parent
 PAGES, SITE = ROOT / "build/pages", ROOT / "build/site"
+SHIM = "https://unpkg.com/iframe-worker/shim"
 FENCE = re.compile(r"(?P<indent>[ ]*)(?P<ticks>`{3,})(?P<language>[^`\s]*)[ ]*(?P<rest>[^`]*)")
 LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 
@@ -83,6 +84,16 @@ def titled(text: str) -> str:
     return "\n".join(lines)
 
 
+def finish(site: Path) -> None:
+    """Let search work from files: what the builder would fetch for it from the network is put beside the pages."""
+    (site / "assets").mkdir(exist_ok=True)
+    (site / "assets/worker.js").write_text((ROOT / "tools/worker.js").read_text(encoding="utf-8"), encoding="utf-8")
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        place = "../" * (len(page.relative_to(site).parts) - 1)
+        page.write_text(text.replace(SHIM, f"{place}assets/worker.js"), encoding="utf-8")
+
+
 class _Links(HTMLParser):
     """The links and the anchors of a page, and what it would fetch from elsewhere."""
 
@@ -128,10 +139,12 @@ def complaints(site: Path) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("gather", "check"))
+    parser.add_argument("what", choices=("gather", "finish"))
     if parser.parse_args().what == "gather":
         gather()
-    elif wrong := complaints(SITE):
+        return
+    finish(SITE)
+    if wrong := complaints(SITE):
         raise SystemExit("\n".join(wrong))
 
 

@@ -37,6 +37,17 @@ def test_a_claim_is_a_block_of_code_on_the_site(tmp_path: Path) -> None:
     assert site.complaints(tmp_path) == ["a.html: 1 fences of code are shown as prose"]
 
 
+def test_search_from_files_fetches_nothing(tmp_path: Path) -> None:
+    (tmp_path / "api").mkdir()
+    for name in ("a.html", "api/b.html"):
+        (tmp_path / name).write_text(f'<script src="{site.SHIM}"></script>')
+    assert len(site.complaints(tmp_path)) == 2
+    site.finish(tmp_path)
+    assert site.complaints(tmp_path) == []
+    assert "../assets/worker.js" in (tmp_path / "api/b.html").read_text()
+    assert "window.Worker" in (tmp_path / "assets/worker.js").read_text()
+
+
 def test_links_that_lead_nowhere_and_what_is_fetched_are_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<h1 id="top"></h1><a href="b.html#there">b</a><a href="#top">top</a><a href="https://example.org">out</a>'
