@@ -71,8 +71,8 @@ def readings(said: Said, scope: Scope, earlier: Sequence[Said]) -> list[Reading]
         except RecursionError:
             found.append(Reading(place + 1, refusal="nested too deeply"))
     again = restated(said, scope, earlier)
-    if again is not None and not found[0].claims:
-        found[0] = again
+    if again is not None:
+        found = [again, *(found if found[0].claims else found[1:])]
     return [*found, *filter(None, [put_back(said, scope, earlier), _obliged(said, scope, earlier)])]
 
 
