@@ -97,7 +97,7 @@ ENGINES = (
     Fault("algebra/elementary.py", "(exp(angle) + exp(-angle)) * Fraction(1, 2)", "(exp(angle) + exp(-angle))"),
     Fault("algebra/elementary.py", "(exp(-angle) - exp(angle)) * of_atom", "(exp(angle) - exp(-angle)) * of_atom"),
     Fault("algebra/elementary.py", "return -maximum(*(-form(value)", "return maximum(*(-form(value)"),
-    Fault("growth/impossible.py", '[_row(form, ">=", Form.made(lowest)), _row(form, "<=", Form.made(highest))]', '[_row(form, ">=", Form.made(highest))]'),
+    Fault("growth/impossible.py", '[_row(form, ">=", LinearForm.made(lowest)), _row(form, "<=", LinearForm.made(highest))]', '[_row(form, ">=", LinearForm.made(highest))]'),
     Fault("growth/impossible.py", "if not isinstance(solve(rows), Certificate) and not indivisible(rows, whole):", "if False:"),
     Fault("growth/impossible.py", '"<" if comparison in ("<", ">") else "<="', '"<"'),
     Fault("smt/terms.py", '"abs": lambda value: maximum(value, -value)', '"abs": lambda value: maximum(value, Fraction(0))'),
