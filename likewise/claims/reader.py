@@ -375,7 +375,8 @@ def _choose(n: Array, k: Array, number: Callable[[Fraction], Entry]) -> Array:
         return arrays.scalar(number(Fraction(comb(int(top), few))))
     if count > EXPONENT:
         raise Undecided(f"choose(n, k) of a k above {EXPONENT}")
-    falling = [top - i for i in range(int(count))]
+    start = number(top) if isinstance(top, Fraction) else top
+    falling = [start - i for i in range(int(count))]
     product = prod(falling[1:], start=falling[0]) if falling else number(Fraction(1))
     share = Fraction(1, factorial(len(falling)))
     return arrays.scalar(product * number(share))

@@ -247,7 +247,7 @@ def differences(count: int, seed: int) -> tuple[list[str], Counter]:
     return wrong, seen
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_reader_and_judge_agree_on_generated_expressions(seed: int) -> None:
     wrong, seen = differences(5_000, seed)
