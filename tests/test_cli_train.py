@@ -255,7 +255,7 @@ def test_epochs_are_times_through_the_images(faces: Path, tmp_path: Path, capsys
         (["--out", "nowhere/m.safetensors"], "out must be in a folder that exists"),
         (["--network", "resnet9"], "name must be one of"),
         (["--network", "nns2", "--size", "8x8"], r"fit: size must be that of nns2, (140, 116); got (8, 8)"),
-        (["--rate", "-1"], "TrainingPlan: rate must be positive; got -1.0"),
+        (["--rate", "-1"], "TrainingPlan: rate must be a positive number; got -1.0"),
         (["--network", "resnet8", "--chunk", "2"], "network must have no BatchNorm in training"),
         (["--compare", "digits"], "compare must go with harmonic_with; got digits"),
         (["--head-steps", "2"], "fit: head_steps must be 0 without a start; got 2"),

@@ -111,7 +111,7 @@ def test_a_detector_needs_a_name_and_a_model_of_images() -> None:
 def test_a_detector_of_ones_own_is_known_by_its_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     names = []
-    for side in (1, 2):
+    for side in (1, 10):
         path.write_text(f"def find(pixels):\n    return [(0, 0, {side}, {side})]\n")
         detector = open_detector(f"{path}:find")
         assert detector(numpy.zeros((9, 9, 3), numpy.uint8)) == [(0, 0, side, side)]

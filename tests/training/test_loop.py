@@ -257,7 +257,7 @@ def test_schedules_make_their_optimiser_and_never_rise_above_the_start(schedule:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Cosine(peak=0.0), "Cosine: peak must be positive; got 0.0"),
+        (lambda: Cosine(peak=0.0), "Cosine: peak must be a positive number; got 0.0"),
         (lambda: Cosine(warmup=1.0), "Cosine: warmup must be a part of the steps, from 0 to below 1; got 1.0"),
         (lambda: AdaGrad(start=-1.0), "AdaGrad: start must be positive; got -1.0"),
         (lambda: AdaGrad(last=2.0), "AdaGrad: last must be a part of the steps, from 0 to 1; got 2.0"),
