@@ -81,7 +81,7 @@ KILLED = """
     from pathlib import Path
     import torch
     torch.set_num_threads(1)
-    from likewise.training import Cosine, Keep, SemiHard, train
+    from likewise.training import CheckpointPolicy, Cosine, SemiHard, train
     from tests.training.problems import feed, small
 
     def watch(record):
@@ -89,7 +89,7 @@ KILLED = """
             os.kill(os.getpid(), signal.SIGKILL)
 
     folder = Path(sys.argv[1])
-    kept = Keep(folder / "run.checkpoint", folder / "run.jsonl", 2, {"size": (8, 8), "data": "digits"})
+    kept = CheckpointPolicy(folder / "run.checkpoint", folder / "run.jsonl", 2, {"size": (8, 8), "data": "digits"})
     train(small(), SemiHard(), feed(), steps=7, schedule=Cosine(peak=0.01), keep=kept, watch=watch)
 """
 
